@@ -85,10 +85,7 @@ func (o Order) Validate() error {
 }
 
 // isBranch reports whether a name may be sent as a branch's. Whether there is such a branch is for the host to say.
-func isBranch(name string) bool {
-	return name != "" && len(name) <= 255 && utf8.ValidString(name) && !strings.HasPrefix(name, "-") && !strings.HasPrefix(name, "/") &&
-		!strings.Contains(name, "..") && !strings.ContainsAny(name, " ~^:?*[\\") && !strings.ContainsFunc(name, unicode.IsControl)
-}
+func isBranch(name string) bool { return len(name) <= 255 && codehost.IsRef(name) }
 
 // marker is the comment by which the pull requests of a key are recognised.
 func (o Order) marker() string { return "<!-- platform: pull-request " + o.Key + " -->" }

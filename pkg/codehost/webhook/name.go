@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/platform-ai/platform/pkg/codehost"
 	"github.com/platform-ai/platform/pkg/codehost/wire"
 )
 
@@ -64,15 +65,4 @@ func isRepository(s string) bool {
 	return repositories.MatchString(s) && !strings.Contains(s, "..") && !strings.HasPrefix(s, "./") && !strings.HasSuffix(s, "/.")
 }
 
-// isRef reports whether a name is one that git allows (git check-ref-format --allow-onelevel). A leading '-' would be read as an option.
-func isRef(s string) bool {
-	if !isName(s, MaxRef) || s == "@" || s[0] == '-' || strings.HasSuffix(s, ".") || strings.Contains(s, "..") || strings.Contains(s, "@{") || strings.ContainsAny(s, ` ~^:?*[\`) {
-		return false
-	}
-	for part := range strings.SplitSeq(s, "/") {
-		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
-			return false
-		}
-	}
-	return true
-}
+func isRef(s string) bool { return len(s) <= MaxRef && codehost.IsRef(s) }

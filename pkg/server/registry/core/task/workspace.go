@@ -6,11 +6,11 @@ package task
 import (
 	"net/url"
 	"strings"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/codehost"
 	"github.com/platform-ai/platform/pkg/server/registry/rule"
 )
 
@@ -111,16 +111,12 @@ func scpLike(s string) bool {
 	return err == nil && host != "" && !strings.ContainsAny(host, "/@ ")
 }
 
-// badRef returns why git would refuse a ref name, or "" if it is valid. A
-// leading dash would be read as an option.
+// badRef returns why git would refuse the name of a ref; empty if it would not, or if there is none.
 func badRef(s string) string {
 	switch {
 	case strings.HasPrefix(s, "-"):
 		return `must not begin with "-"`
-	case strings.HasPrefix(s, "/") || strings.HasSuffix(s, "/") || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ".lock"),
-		strings.Contains(s, "..") || strings.Contains(s, "//") || strings.Contains(s, "@{"),
-		strings.ContainsAny(s, ` ~^:?*[\`),
-		strings.ContainsFunc(s, unicode.IsControl):
+	case s != "" && !codehost.IsRef(s):
 		return "is not a valid git ref name"
 	}
 	return ""
