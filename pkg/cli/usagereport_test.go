@@ -8,6 +8,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,19 +63,8 @@ func TestUsageOutput(t *testing.T) {
 		if err := printUsage(term, sampleReport(), f); err != nil {
 			t.Fatal(err)
 		}
-		golden := "testdata/" + name
-		if *rewrite {
-			if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(want), out.String()); d != "" {
-			t.Errorf("%s (-want +got; -rewrite writes it anew):\n%s", name, d)
-		}
+		golden(t, name, out.Bytes())
+		var err error
 		var back v1alpha1.UsageReportStatus
 		switch f {
 		case asJSON:
@@ -120,18 +110,24 @@ func TestUsageOfWorkOutput(t *testing.T) {
 	if err := printUsage(&terminal{Streams: Streams{Out: &out, Err: &out}}, r, asTable); err != nil {
 		t.Fatal(err)
 	}
-	const golden = "testdata/usage-work.txt"
+	golden(t, "usage-work.txt", out.Bytes())
+}
+
+// golden compares an output with the file of a name in testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
 	if *rewrite {
-		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(golden)
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(string(want), out.String()); d != "" {
-		t.Errorf("(-want +got; -rewrite writes it anew):\n%s", d)
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s (-want +got; -rewrite writes it anew):\n%s", name, d)
 	}
 }
 
