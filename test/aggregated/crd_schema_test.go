@@ -120,12 +120,15 @@ func texts(list []string) []any {
 	return out
 }
 
-// stored returns the resources of the group whose objects people write: those that can be patched.
+// records are kinds that the platform makes. No manifest has them, and their specs never change, which no schema can say.
+var records = []string{"CodeHostDelivery", "MonitorCommand", "MonitorItem", "MonitorMutation", "MonitorRun", "MonitorWorkAction"}
+
+// stored returns the resources of the group whose objects people write: those that can be patched, in namespaces.
 func (s *Server) stored() (all []metav1.APIResource) {
 	s.t.Helper()
 	list := kit.Must[*metav1.APIResourceList](s.t)(s.Kubernetes(s.t).Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String()))
 	for _, r := range list.APIResources {
-		if slices.Contains(r.Verbs, "patch") && !strings.Contains(r.Name, "/") {
+		if slices.Contains(r.Verbs, "patch") && !strings.Contains(r.Name, "/") && r.Namespaced && !slices.Contains(records, r.Kind) {
 			all = append(all, r)
 		}
 	}
