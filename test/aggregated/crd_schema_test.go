@@ -88,7 +88,12 @@ func (d definitions) structural(s spec.Schema) node {
 	if len(s.Properties) > 0 {
 		properties := node{}
 		for name, p := range s.Properties {
-			properties[name] = d.structural(p)
+			member := d.structural(p)
+			// A member that is an object and no pointer is always there, so that its own members get their defaults.
+			if p.Default != nil && member["properties"] != nil && member["default"] == nil && !slices.Contains(s.Required, name) {
+				member["default"] = node{}
+			}
+			properties[name] = member
 		}
 		out["properties"], out["required"] = properties, texts(s.Required)
 	}
