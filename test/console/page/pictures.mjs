@@ -15,9 +15,10 @@ const pixels = 0.002; // of all, which may differ more
 // still makes what no two runs have in common the same: times, durations, ids and digests, and what is drawn from these.
 function still() {
   const same = [
+    [/[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32,}/g, '0123456789abcdef'], // first: a part of an id can look like a duration
     [/\b\d{4}-\d\d-\d\d\b/g, '2000-01-01'], [/\d\d:\d\d:\d\d(\.\d+)?/g, '00:00:00'], [/[+-]\d+:\d\d(:\d\d)?\.\d+/g, '+00:00.000'],
     [/\b\d+(\.\d+)? ?(ms|s|min|m|h|d|days?|hours?|minutes?|seconds?)\b( \d+ ?(s|min|m)\b)?/g, '1 s'],
-    [/[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32,}/g, '0123456789abcdef'], [/(resourceVersion|generation|seq): "?\d+"?/gi, '$1: 1'],
+    [/(resourceVersion|generation|seq): "?\d+"?/gi, '$1: 1'],
     [/\b\d+ (KiB|B|bytes)\b/g, '1 $1'],
   ];
   const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
