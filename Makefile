@@ -146,10 +146,11 @@ agents: build kubectl scriptedmodel tier forge $(NPM_AGENTS) ## coding agents fr
 race: build kubectl scriptedmodel tier ## the packages where things happen at once, under the race detector
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(call with,) race "$$(hack/raced.sh) ./hack/tier" -race $(TESTFLAGS) $(ARGS)
 
-modules: tier ## tests of the modules that build images, write the chart and check the alerts
+modules: tier ## tests of the modules that build images, write the chart and check the alerts, and of the adapters of chat systems
 	cd hack/images && ../gotest.sh images ./... $(TESTFLAGS)
 	cd hack/chart && ../gotest.sh chart ./... $(TESTFLAGS)
 	cd test/alerts && ../../hack/gotest.sh alerts ./... $(TESTFLAGS)
+	cd artifacts/gateways && ../../hack/gotest.sh gateways ./... $(TESTFLAGS)
 
 console: build kubectl scriptedmodel tier npm ## the console in a real browser; ARGS='-run TestViews'
 	$(call with,browser$(comma)npm) console "$(NEEDS_BROWSER:%=./%)" $(TESTFLAGS) -count=1 $(ARGS)
