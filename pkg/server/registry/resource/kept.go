@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -219,10 +220,19 @@ func (r *keptREST[T]) thenAdmitted(admit rest.ValidateObjectFunc) rest.ValidateO
 	}
 }
 
-// Update updates the object in the store, if the guard allows it.
+// Update updates the object in the store, if the guard allows it. An apply of an object that does not exist is a create, with all that
+// belongs to one.
 func (r *keptREST[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, onCreate rest.ValidateObjectFunc, onUpdate rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	if err := ctx.Err(); err != nil { // the client has left meanwhile
 		return nil, false, err
+	}
+	if force {
+		switch out, err := r.applyNew(ctx, name, info, onCreate, opts); {
+		case err == nil && out != nil:
+			return out, true, nil
+		case err != nil && !apierrors.IsAlreadyExists(err): // otherwise somebody was faster, and it is an update
+			return nil, false, err
+		}
 	}
 	if err := r.naming.k.allowedStored(ctx, "update", "", name, r.Store); err != nil {
 		return nil, false, err
@@ -232,6 +242,32 @@ func (r *keptREST[T]) Update(ctx context.Context, name string, info rest.Updated
 	}
 	out, created, err := r.Store.Update(ctx, name, info, onCreate, onUpdate, force, opts)
 	return r.answers.to(ctx).written(out), created, err
+}
+
+// applyNew creates an object that is applied, unless it exists, or the caller says that it should.
+func (r *keptREST[T]) applyNew(ctx context.Context, name string, info rest.UpdatedObjectInfo, admit rest.ValidateObjectFunc, opts *metav1.UpdateOptions) (runtime.Object, error) {
+	if pre := info.Preconditions(); pre != nil && (pre.UID != nil || pre.ResourceVersion != nil) {
+		return nil, nil //nolint:nilnil // not created
+	}
+	if _, err := r.Store.Get(ctx, name, &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	obj, err := info.UpdatedObject(ctx, r.New())
+	if err != nil {
+		return nil, err
+	}
+	o, ok := obj.(T)
+	if !ok {
+		return nil, fmt.Errorf("creation of %T", obj)
+	}
+	if o.GetName() != name {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name: %q is not the name of the request, %q", o.GetName(), name))
+	}
+	created := &metav1.CreateOptions{}
+	if opts != nil {
+		created.DryRun, created.FieldManager, created.FieldValidation = opts.DryRun, opts.FieldManager, opts.FieldValidation
+	}
+	return r.Create(ctx, o, admit, created)
 }
 
 // Delete deletes from the store. The Definition's ValidateDelete runs after admission.
@@ -295,6 +331,24 @@ func (r *keptREST[T]) Stage(ctx context.Context, name string, mutate func(T) err
 		}
 		return mutate(o)
 	})
+}
+
+// StageNew prepares a new object that is committed together with other changes. It is for the server itself: nothing else is called.
+func (r *keptREST[T]) StageNew(ctx context.Context, obj T) (engine.Part, error) {
+	rest.FillObjectMetaSystemFields(obj)
+	obj.SetGeneration(1)
+	obj.GetObjectKind().SetGroupVersionKind(r.naming.k.Resource.GroupVersion().WithKind(r.naming.k.Kind))
+	key, err := r.KeyFunc(ctx, obj.GetName())
+	if err != nil {
+		return nil, err
+	}
+	var ttl uint64
+	if r.TTLFunc != nil {
+		if ttl, err = r.TTLFunc(obj, 0, false); err != nil {
+			return nil, err
+		}
+	}
+	return object.StageNew(ctx, r.Storage.Storage, key, obj, ttl)
 }
 
 func (s Kept[T]) storage(ctx context.Context, k *kind[T], paths map[string]rest.Storage) (parent[T], error) {
