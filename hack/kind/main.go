@@ -22,8 +22,6 @@ import (
 	"strings"
 	"text/template"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
@@ -82,10 +80,7 @@ func namesOf(kind string) (names, error) {
 		return names{}, fmt.Errorf("NAME: %q: must be letters and digits, such as RepositoryScan", kind)
 	}
 	kind = strings.ToUpper(kind[:1]) + kind[1:]
-	plural := func(kind string) string {
-		guess, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind))
-		return guess.Resource
-	}
+	plural := v1alpha1.Plural
 	words := strings.Fields(regexp.MustCompile(`([a-z0-9])([A-Z])`).ReplaceAllString(kind, "$1 $2"))
 	for i, w := range words {
 		words[i] = strings.ToLower(w)

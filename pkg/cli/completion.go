@@ -65,7 +65,7 @@ func (api *server) stored(cmd *cobra.Command, resource string) []string {
 	if err != nil {
 		return nil
 	}
-	return namesIn(cmd.Context(), c.RESTClient().Get().Namespace(namespace).Resource(resource))
+	return namesIn(cmd.Context(), c.RESTClient().Get().NamespaceIfScoped(namespace, scoped(resource)).Resource(resource))
 }
 
 // namespaces completes the value of --namespace.

@@ -33,7 +33,7 @@ func (l *listFlags) add(cmd *cobra.Command) {
 func (l *listFlags) request(c rest.Interface, namespace, resource string) *rest.Request {
 	r := c.Get().Resource(resource)
 	if !l.everywhere {
-		r = r.Namespace(namespace)
+		r = r.NamespaceIfScoped(namespace, scoped(resource))
 	}
 	for name, value := range map[string]string{"labelSelector": l.selector, "fieldSelector": l.fields, "continue": l.token} {
 		if value != "" {
@@ -45,6 +45,9 @@ func (l *listFlags) request(c rest.Interface, namespace, resource string) *rest.
 	}
 	return r
 }
+
+// scoped reports whether the objects of a resource are in namespaces.
+func scoped(resource string) bool { return resource != gatewayClasses }
 
 // listOf returns a command that lists objects.
 func listOf(api *server, term *terminal, resource, short string) *cobra.Command {

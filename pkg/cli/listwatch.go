@@ -26,6 +26,9 @@ type listWatch struct {
 	request func() *rest.Request
 	format  format
 	printer printers.ResourcePrinter
+	// missed is set if only what changes is printed, and neither what is stored nor what is removed. It is called when changes were missed,
+	// because the server has forgotten them.
+	missed func()
 
 	// revision is the position of the next watch; empty before the list was read, and after the server has forgotten it.
 	revision string
@@ -40,6 +43,9 @@ func (w *listWatch) follow(ctx context.Context) error {
 	err := persist(ctx, w.clock, func() int64 { return w.received }, func(ctx context.Context) error {
 		err := w.once(ctx)
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			if w.missed != nil {
+				w.missed()
+			}
 			w.revision = "" // what is stored is printed again
 			return errCut
 		}
@@ -79,7 +85,11 @@ func (w *listWatch) once(ctx context.Context) error {
 }
 
 func (w *listWatch) list(ctx context.Context) error {
-	obj, err := fetch(ctx, w.request(), w.format)
+	r := w.request()
+	if w.missed != nil {
+		r = r.Param("limit", "1")
+	}
+	obj, err := fetch(ctx, r, w.format)
 	if err != nil {
 		return err
 	}
@@ -89,7 +99,7 @@ func (w *listWatch) list(ctx context.Context) error {
 	}
 	w.revision = l.GetResourceVersion()
 	w.received++
-	if meta.LenList(obj) == 0 && !w.format.table() {
+	if w.missed != nil || meta.LenList(obj) == 0 && !w.format.table() {
 		return nil
 	}
 	return final(w.printAnswer(w.printer, obj))
@@ -112,7 +122,7 @@ func (w *listWatch) take(e *metav1.WatchEvent) error {
 	if revision := revisionOf(obj); revision != "" {
 		w.revision = revision
 	}
-	if e.Type == string(watch.Bookmark) {
+	if e.Type == string(watch.Bookmark) || e.Type == string(watch.Deleted) && w.missed != nil {
 		return nil
 	}
 	if err := w.printer.PrintObj(obj, w.Out); err != nil {

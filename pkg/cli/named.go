@@ -35,7 +35,7 @@ func printNamed(ctx context.Context, api *server, term *terminal, resource strin
 	var found []runtime.Object
 	var missing error
 	for _, name := range names {
-		obj, err := fetch(ctx, c.RESTClient().Get().Namespace(namespace).Resource(resource).Name(name), f)
+		obj, err := fetch(ctx, c.RESTClient().Get().NamespaceIfScoped(namespace, scoped(resource)).Resource(resource).Name(name), f)
 		if err != nil {
 			missing = errors.Join(missing, errors.New(explain(err)))
 			continue

@@ -107,7 +107,7 @@ func unchecked(err error) error {
 func checkRuntime(ctx context.Context, api *server, term *terminal, address string, f *conformanceFlags, out format) (*conformance.Report, error) {
 	o := conformance.Options{Skip: f.skip, Slack: f.slack, Clock: clock.RealClock{}}
 	var err error
-	if o.Endpoint, err = runtimeAddress(address); err != nil {
+	if o.Endpoint, err = checkedAddress(address, "runtime"); err != nil {
 		return nil, err
 	}
 	token, err := readSecret(term, "--token-file", f.tokenFile)
@@ -165,16 +165,17 @@ func (term *terminal) printResult(r conformance.Result) {
 	note(term.Out, text)
 }
 
-// runtimeAddress returns the address of a runtime. Without encryption the token could be read on the way, unless there is none.
-func runtimeAddress(text string) (*url.URL, error) {
+// checkedAddress returns the address of what is checked: a runtime, or an adapter. Without encryption the token could be read on the way,
+// unless there is none.
+func checkedAddress(text, what string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%q must be the address of a runtime, such as https://runtime.example.com/", clean(text))
+		return nil, fmt.Errorf("%q must be the address of the %s, such as https://%[2]s.example.com/", clean(text), what)
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
 	plain := u.Scheme == "http" && (err == nil && ip.IsLoopback() || u.Hostname() == "localhost")
 	if u.Scheme != "https" && !plain {
-		return nil, errors.New("the address must begin with https://; http:// is for runtimes on this machine")
+		return nil, fmt.Errorf("the address must begin with https://; http:// is for a %s on this machine", what)
 	}
 	return u, nil
 }

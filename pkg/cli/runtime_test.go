@@ -102,7 +102,7 @@ func TestConformanceCannotRun(t *testing.T) {
 	}{
 		"no address":           {flags, "name the address of one runtime"},
 		"not encrypted":        {with(flags, "http://runtime.example.com/"), "must begin with https://"},
-		"with a password":      {with(flags, "https://u:p@runtime.example.com/"), "must be the address of a runtime"},
+		"with a password":      {with(flags, "https://u:p@runtime.example.com/"), "must be the address of the runtime"},
 		"no token":             {with(flags[2:], address), "--token-file is required"},
 		"short token":          {with(flags, address, "--token-file", short), "has 9 bytes; the protocol requires at least 32"},
 		"another token":        {with(flags, address, "--token-file", other), "does not accept the controller token"},

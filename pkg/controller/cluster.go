@@ -28,6 +28,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/agent"
 	"github.com/platform-ai/platform/pkg/controller/executor/kubernetes"
+	"github.com/platform-ai/platform/pkg/controller/gateway"
 	"github.com/platform-ai/platform/pkg/controller/publisher"
 	"github.com/platform-ai/platform/pkg/controller/task"
 	"github.com/platform-ai/platform/pkg/egress"
@@ -39,6 +40,9 @@ import (
 	"github.com/platform-ai/platform/pkg/workerpod"
 	"github.com/platform-ai/platform/pkg/workspace"
 )
+
+// GatewayOptions configure the controllers of gateways.
+type GatewayOptions = gateway.Options
 
 // ClusterOptions configure the controllers as a process in a cluster, where tasks run as Jobs.
 type ClusterOptions struct {
@@ -73,6 +77,8 @@ type ClusterOptions struct {
 	WorkspaceBinary, PublicationsDir string
 	// RunMemoryLimit is the memory limit of runs whose task and agent set none.
 	RunMemoryLimit resource.QuantityValue
+	// Gateways configures the controllers of gateways.
+	Gateways GatewayOptions
 	// Pools configures the RuntimePools of coding agents.
 	Pools agentprogram.PoolOptions
 	// Runs are the options of the executor. RunCluster sets its Client, Namespaces and MemoryLimit.
@@ -120,6 +126,8 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Runs.WebFetchAllow, "web-fetch-allow", nil, "host:port that the tool web_fetch, remote MCP tools and redirects of HTTP tools may reach although it is private; may be repeated")
 	fs.StringSliceVar(&o.Runs.RepositoryAllow, "repository-allow", nil, "host:port from which repositories of tasks (spec.workspace.gitRepo) may be fetched although it is not public; may be repeated")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "host:port that callbacks may reach although it is not public; may be repeated")
+	fs.DurationVar(&o.Gateways.ClaimLease, "gateway-claim-lease", time.Minute, "after how long the event of a gateway whose task an interrupted controller was making is taken up by another one")
+	fs.IntVar(&o.Gateways.BatchSize, "gateway-batch-size", 25, "how many sessions of gateways are worked on at a time, at most 100")
 	fs.BoolVar(&o.RequireSecretHosts, "require-secret-hosts", false, "use no Secret that does not name the hosts to which its values may be sent (annotation platform.ai/allowed-hosts); give the server the same flag")
 	fs.Var(sandbox.Flag{Off: &o.Runs.SandboxOff}, "sandbox", "whether programs of runs are kept in a sandbox in their pods: on, or off where nodes lack Landlock (Linux 5.13) and programs may read the keys of their own run")
 	fs.StringVar(&o.Runs.SearchURL, "search-url", "", "address of the search service that the tool web_search uses; empty disables the tool")
@@ -203,7 +211,7 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 		Programs:       agent.Confinement{Off: o.Runs.SandboxOff},
 		LeaderElection: o.LeaderElect, LeaderElectionNamespace: o.LeaderElectNamespace,
 		MetricsBindAddress: o.MetricsBindAddress, Namespaces: o.WatchNamespaces, Beside: runs.Run,
-		WebFetchAllow: o.Runs.WebFetchAllow, MergeGate: o.MergeGate,
+		WebFetchAllow: o.Runs.WebFetchAllow, MergeGate: o.MergeGate, Gateways: o.Gateways,
 	})
 }
 

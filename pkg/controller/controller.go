@@ -10,13 +10,13 @@
 //	core.platform.ai  tasks                            get list watch create patch delete
 //	                  agents                           get list watch delete
 //	                  runtimepools                     get list watch create delete
-//	                  agentruntimes, approvals, providers, skills, tools, repositorymonitors  get list watch
-//	                  monitor{runs,items,commands,workactions,mutations}  get list watch create
-//	                  repositorymonitors/codehost      create
+//	                  agentruntimes, approvals, gateways, gatewaybindings, gatewayevents, providers, skills, tools, repositorymonitors  get list watch
+//	                  gatewaydeliveries, monitor{runs,items,commands,workactions,mutations}  get list watch create
+//	                  gateways/probe, gatewaydeliveries/send, repositorymonitors/codehost  create
 //	                  repositorymonitors/links         get
 //	                  sessions                         get create
 //	                  {tasks,agents,agentruntimes,providers,runtimepools,sessions,skills,tools,repositorymonitors}/status  patch
-//	                  monitor{runs,items,commands,workactions,mutations}/status  patch
+//	                  gateway{s,bindings,events}/status, monitor{runs,items,commands,workactions,mutations}/status  patch
 //	                  executionevents                  list
 //	                  executionevents/controlled, sessions/transcript, tasks/cancel, tasks/events, usagelinks  create
 //	                  tasks/plan, tasks/result         get
@@ -28,7 +28,10 @@
 //	rbac              rolebindings                     get create
 //	                  clusterroles platform-worker     bind (cluster-wide)
 //
-// and in its own namespace leases (get, create, update) and events (create, patch).
+// in the whole cluster gatewayclasses (get, list, watch) with their status (patch), and in its own namespace leases (get, create, update) and
+// events (create, patch).
+//
+//large:imports it joins all controllers
 package controller
 
 import (
@@ -57,6 +60,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/agent"
 	"github.com/platform-ai/platform/pkg/controller/agentruntime"
+	"github.com/platform-ai/platform/pkg/controller/gateway"
 	"github.com/platform-ai/platform/pkg/controller/monitor"
 	"github.com/platform-ai/platform/pkg/controller/provider"
 	"github.com/platform-ai/platform/pkg/controller/runtimepool"
@@ -77,6 +81,8 @@ type Options struct {
 	Programs agent.Confinement
 	// MergeGate permits repository monitors to merge pull requests.
 	MergeGate bool
+	// Gateways configures the controllers of gateways. Clock and Metrics are those of Tasks if they are not set.
+	Gateways gateway.Options
 	// ToolProbeInterval is the time between two probes of a Tool. Default 1 min.
 	ToolProbeInterval time.Duration
 	// WebFetchAllow lists host:port of MCP servers that may be asked although their addresses are not public.
@@ -133,6 +139,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		func(m manager.Manager) error {
 			return monitor.Add(ctx, m, monitor.Options{Clock: o.Tasks.Clock, MergeGate: o.MergeGate, Metrics: o.Tasks.Metrics})
 		},
+		func(m manager.Manager) error { return gateway.Add(ctx, m, gatewaysOf(&o)) },
 		func(m manager.Manager) error {
 			// Tools are made by people who may also call them; metadata services stay closed.
 			return tool.Add(m, tool.Options{
@@ -175,6 +182,18 @@ func poolsOf(o task.Options) runtimepool.Options {
 	}
 }
 
+// gatewaysOf returns the options of the controllers of gateways.
+func gatewaysOf(o *Options) gateway.Options {
+	g := o.Gateways
+	if g.Clock == nil {
+		g.Clock = o.Tasks.Clock
+	}
+	if g.Metrics == nil {
+		g.Metrics = o.Tasks.Metrics
+	}
+	return g
+}
+
 // setLogger guards the global logger of controller-runtime, which parts of it use: a process may run several managers.
 var setLogger sync.Once
 
@@ -213,10 +232,12 @@ func newManager(ctx context.Context, cfg *rest.Config, o *Options) (manager.Mana
 		Cache: cache.Options{
 			DefaultNamespaces: only(o.Namespaces),
 			DefaultTransform:  cache.TransformStripManagedFields(),
-			// Only pending approvals are cached.
-			ByObject: map[client.Object]cache.ByObject{&v1alpha1.Approval{}: {
-				Field: fields.OneTermEqualSelector("status.state", string(v1alpha1.ApprovalPending)),
-			}},
+			// Only pending approvals are cached, and only records of gateways that are not ended, because the others have no bound.
+			ByObject: map[client.Object]cache.ByObject{
+				&v1alpha1.Approval{}:        {Field: fields.OneTermEqualSelector("status.state", string(v1alpha1.ApprovalPending))},
+				&v1alpha1.GatewayEvent{}:    {Field: fields.OneTermEqualSelector("open", "true")},
+				&v1alpha1.GatewayDelivery{}: {Field: fields.OneTermEqualSelector("open", "true")},
+			},
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
 		// A process may run the controllers again, after the server restarts within it.

@@ -6,9 +6,11 @@ package server
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/storage/value"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -101,7 +103,16 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
-	doors, err := door.New(door.Options{Doors: append([]door.Door{hook.Door()}, o.Doors...), Metrics: o.Metrics, Sparse: log})
+	secrets, err := o.taskSecrets(g.LoopbackClientConfig, callers)
+	if err != nil {
+		return nil, err
+	}
+	var namespaces namespaceUIDs
+	hub, err := o.gateways(g, st, stored, secrets.secrets, namespaces.of)
+	if err != nil {
+		return nil, err
+	}
+	doors, err := door.New(door.Options{Doors: append([]door.Door{hook.Door(), hub.Door()}, o.Doors...), Metrics: o.Metrics, Sparse: log})
 	if err != nil {
 		return nil, err
 	}
@@ -110,10 +121,6 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	})
 	keeper := models.NewKeeper(st.Recordings, log)
 	requests := models.NewRequests(models.Meters{limits, models.Recorded{Ledger: st.Ledger, Ends: ends, Keeper: keeper}}, keeper) // what is refused is not recorded
-	secrets, err := o.taskSecrets(g.LoopbackClientConfig, callers)
-	if err != nil {
-		return nil, err
-	}
 	hosts, err := o.codeHosts(seal, secrets.secrets)
 	if err != nil {
 		return nil, err
@@ -164,6 +171,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			Usage:       st.Ledger,
 			ChangeLink:  st.Ledger.ChangeLink,
 			Replayed:    hook.Wake,
+			Gateways:    o.gatewayKinds(hub),
 			Turns:       st.Turns,
 			Chat:        answering, ChatBytes: o.Chat.MaxSessionBytes, StreamTimeout: o.StreamWriteTimeout,
 		}),
@@ -173,13 +181,8 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 		Health:      newHealth(o.Clock, g.LoopbackClientConfig, st.Engine.Ready),
 		Namespaces: func(all corelisters.NamespaceLister) {
 			keeper.SetNamespaces(all)
-			st.Ledger.SetNamespaceUID(func(name string) string {
-				ns, err := all.Get(name)
-				if err != nil {
-					return "" // not known yet, or deleted
-				}
-				return string(ns.UID)
-			})
+			namespaces.all.Store(&all)
+			st.Ledger.SetNamespaceUID(func(name string) string { return string(namespaces.of(name)) })
 		},
 		StoreID: st.Engine.ID(),
 		Console: pages.Wrap,
@@ -201,4 +204,22 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			},
 		},
 	}, nil
+}
+
+// namespaceUIDs knows the UIDs of namespaces once the server can list them.
+type namespaceUIDs struct {
+	all atomic.Pointer[corelisters.NamespaceLister]
+}
+
+// of returns the UID of a namespace; empty if it is not known yet, or was deleted.
+func (n *namespaceUIDs) of(name string) types.UID {
+	all := n.all.Load()
+	if all == nil {
+		return ""
+	}
+	ns, err := (*all).Get(name)
+	if err != nil {
+		return ""
+	}
+	return ns.UID
 }

@@ -21,6 +21,7 @@
 //	usage.go     the ledger of model use after the start
 //	tasksecrets.go the Secrets of tasks: transaction tokens, and credentials of repositories
 //	codehosts.go the code hosts of tasks
+//	gateways.go  the gateways to chat systems
 //	config.go    the resources of the platform over the stores
 //	restore.go   the command that unpacks a backup
 //	run.go       a server as a process: parts that live and end together
@@ -150,6 +151,8 @@ type Options struct {
 	ReviewMarkers ReviewMarkers
 	// Webhook are the settings of the webhook for code hosts.
 	Webhook Webhook
+	// Gateways are the settings of gateways to chat systems.
+	Gateways Gateways
 	// Profiling is the address where profiles are served; empty serves none.
 	Profiling profiling.Address
 	// LocalRuns is set if runs are processes of this machine. Clients are then warned about settings that only a
@@ -202,6 +205,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.WebFetchAllow, "web-fetch-allow", o.WebFetchAllow, "host:port that the tool web_fetch, remote MCP tools and redirects of HTTP tools may reach although it is not public; repeatable")
 	fs.StringSliceVar(&o.RepositoryAllow, "repository-allow", o.RepositoryAllow, "host:port of repositories of tasks (spec.workspace.gitRepo), and of the code hosts that have them, that may be reached although it is not public; repeatable")
 	fs.StringVar(&o.SearchURL, "search-url", o.SearchURL, "address of the search service that the tool web_search uses; its key is read from SEARCH_API_KEY")
+	o.Gateways.AddFlags(fs)
 	o.Identity.AddFlags(fs)
 	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty disables the log")
 	o.Profiling.AddFlag(fs)
@@ -218,6 +222,9 @@ func (o *Options) Complete() error {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	o.DataDir = dir
+	if err := o.Gateways.complete(); err != nil {
+		return err
+	}
 	if net.ParseIP(o.BindAddress) == nil {
 		return fmt.Errorf("--bind-address: %q: must be an IP address", o.BindAddress)
 	}

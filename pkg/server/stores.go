@@ -19,6 +19,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/fulltext"
+	"github.com/platform-ai/platform/pkg/storage/inbound"
 	"github.com/platform-ai/platform/pkg/storage/ledger"
 	"github.com/platform-ai/platform/pkg/storage/object"
 	"github.com/platform-ai/platform/pkg/storage/recording"
@@ -50,6 +51,8 @@ type Stores struct {
 	Transcripts *transcript.Store
 	// Turns stores turns of chats while they run.
 	Turns *turn.Store
+	// Inbound remembers which events of gateways were accepted.
+	Inbound *inbound.Store
 	// Memories is the index of memories.
 	Memories *fulltext.Index
 
@@ -87,6 +90,7 @@ func (o *Options) OpenStores(ctx context.Context) (_ *Stores, err error) {
 	st.Blobs = blob.New(st.Engine, o.fileLimits(), o.Clock)
 	st.Transcripts = transcript.New(st.Engine, transcript.Options{Clock: o.Clock, Index: fulltext.New(st.Engine, transcript.IndexLetter)})
 	st.Turns = turn.New(st.Engine)
+	st.Inbound = inbound.New(st.Engine)
 	st.Memories = fulltext.New(st.Engine, memory.IndexLetter)
 	return st, nil
 }

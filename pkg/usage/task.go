@@ -29,7 +29,7 @@ func TaskOf(t *v1alpha1.Task) *Task {
 	out := &Task{
 		Namespace: t.Namespace, UID: string(t.UID), Name: t.Name, RootTaskUID: string(t.UID), Type: string(t.Spec.Type), Phase: string(t.Status.Phase),
 		Role: t.Labels[v1alpha1.LabelAgentRole], Agent: t.Status.AgentName, Labels: t.Labels, ForkSourceUID: t.Annotations[v1alpha1.AnnotationForkSourceUID],
-		RequestedBy: t.Annotations[v1alpha1.AnnotationRequestedBy], CreatedAt: t.CreationTimestamp.UTC().Truncate(time.Second), // as it is stored
+		RequestedBy: t.Annotations[v1alpha1.AnnotationRequestedBy], GatewayOwner: t.Annotations[v1alpha1.AnnotationGatewayName], CreatedAt: t.CreationTimestamp.UTC().Truncate(time.Second), // as it is stored
 		StartedAt: timeOf(t.Status.StartTime), EndedAt: timeOf(t.Status.CompletionTime),
 	}
 	if out.Agent == "" && t.Spec.AgentRef != nil {

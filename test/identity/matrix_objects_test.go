@@ -16,7 +16,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -121,13 +120,17 @@ func (w *world) examples() {
 		if _, named := w.names[plural]; named || !r.KindGrant().Status {
 			continue
 		}
-		err := w.api.RESTClient().Get().Namespace("team").Resource(plural).Name("mine").Do(context.Background()).Error()
+		namespace := "team"
+		if r.KindGrant().ClusterScoped {
+			namespace = ""
+		}
+		err := w.api.RESTClient().Get().Namespace(namespace).Resource(plural).Name("mine").Do(context.Background()).Error()
 		if !apierrors.IsNotFound(err) {
 			must(0, err)(w.t)
 			continue
 		}
 		kind, data := example(w.t, plural)
-		must(w.api.RESTClient().Post().Namespace("team").Resource(plural).Body(data).Do(context.Background()).Raw())(w.t)
+		must(w.api.RESTClient().Post().Namespace(namespace).Resource(plural).Body(data).Do(context.Background()).Raw())(w.t)
 		restBodies[kind] = string(data)
 	}
 }
@@ -139,7 +142,11 @@ var records = map[string]string{
 	"monitoritems":       `{apiVersion: core.platform.ai/v1alpha1, kind: MonitorItem, metadata: {name: a}, spec: {monitorName: a, monitorUID: a, targetKind: issue, number: 1}}`,
 	"monitorcommands":    `{apiVersion: core.platform.ai/v1alpha1, kind: MonitorCommand, metadata: {name: a}, spec: {monitorName: a, monitorUID: a, targetKind: issue, number: 1, intent: plan, source: api}}`,
 	"monitorworkactions": `{apiVersion: core.platform.ai/v1alpha1, kind: MonitorWorkAction, metadata: {name: a}, spec: {monitorName: a, monitorUID: a, targetKind: issue, number: 1, desiredAction: plan, attempt: 1}}`,
-	"monitormutations":   `{apiVersion: core.platform.ai/v1alpha1, kind: MonitorMutation, metadata: {name: a}, spec: {monitorName: a, monitorUID: a, targetKind: issue, number: 1, operation: merge}}`,
+	"gatewayevents": `{apiVersion: core.platform.ai/v1alpha1, kind: GatewayEvent, metadata: {name: a}, spec: {gatewayName: a, gatewayUid: a, externalEventId: a, payloadSHA256: a, ` +
+		`protocolVersion: platform.gateway.v1, eventType: text, accountId: a, contextId: a, senderId: a, text: a, createdAt: "2026-01-01T00:00:00.000000Z"}}`,
+	"gatewaydeliveries": `{apiVersion: core.platform.ai/v1alpha1, kind: GatewayDelivery, metadata: {name: a}, spec: {gatewayName: a, gatewayUid: a, idempotencyId: a, eventId: a, sessionName: a, ` +
+		`kind: final, accountId: a, contextId: a, text: a, createdAt: "2026-01-01T00:00:00.000000Z"}}`,
+	"monitormutations": `{apiVersion: core.platform.ai/v1alpha1, kind: MonitorMutation, metadata: {name: a}, spec: {monitorName: a, monitorUID: a, targetKind: issue, number: 1, operation: merge}}`,
 }
 
 // example returns the example of a kind as JSON, with the name mine.
@@ -147,7 +154,7 @@ func example(t testing.TB, plural string) (kind string, data []byte) {
 	t.Helper()
 	for _, o := range v1alpha1.KnownTypes() {
 		kind = reflect.TypeOf(o).Elem().Name()
-		if guess, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind)); guess.Resource == plural {
+		if v1alpha1.Plural(kind) == plural {
 			break
 		}
 	}

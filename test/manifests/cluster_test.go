@@ -118,15 +118,15 @@ func TestOneInstallation(t *testing.T) {
 	const roles = "kubectl get priorityclasses,clusterroles --selector app.kubernetes.io/part-of=platform -o jsonpath='{range .items[*]}{.metadata.name} {.metadata.resourceVersion}{\"\\n\"}{end}'"
 	before := c.MustShell(t, roles)
 	out := c.Shell(t, "kubectl apply -k "+dir)
-	if refused := 7 + 1 + strings.Count(before, "\n"); out.Code == 0 || strings.Count(out.Output, refusal) != refused {
-		t.Errorf("%d refusals are wanted, of 7 bindings, the APIService, the class of priority and the roles:\n%s", refused, out.Output)
+	if refused := 8 + 1 + strings.Count(before, "\n"); out.Code == 0 || strings.Count(out.Output, refusal) != refused {
+		t.Errorf("%d refusals are wanted, of 8 bindings, the APIService, the class of priority and the roles:\n%s", refused, out.Output)
 	}
 	if after := c.MustShell(t, roles); after != before {
 		t.Errorf("the second installation changed\n%s\nto\n%s", before, after)
 	}
 	left := c.MustShell(t, "kubectl get clusterrolebindings --selector app.kubernetes.io/part-of=platform -o jsonpath='{.items[*].subjects[*].namespace} ';"+
 		" kubectl get apiservice v1alpha1.core.platform.ai -o jsonpath={.spec.service.namespace}")
-	if got := strings.Fields(left); len(got) != 7 || slices.ContainsFunc(got, func(n string) bool { return n != system }) {
+	if got := strings.Fields(left); len(got) != 8 || slices.ContainsFunc(got, func(n string) bool { return n != system }) {
 		t.Errorf("they belong to %v", got)
 	}
 	c.Kubectl(t, "apply", "-f", first)

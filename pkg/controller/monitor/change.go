@@ -69,7 +69,7 @@ func finishMerge(ctx context.Context, w *world, j *job, _ *v1alpha1.Task, _ stri
 			a := automergeOf(i)
 			a.State, a.Reason = v1alpha1.MonitorMergeBlocked, is.Reason
 		})
-		return ending{state: v1alpha1.MonitorWorkBlocked, reason: v1alpha1.ReasonMonitorNotReady, message: is.Reason}, err
+		return ending{state: v1alpha1.MonitorWorkBlocked, reason: v1alpha1.ReasonNotReady, message: is.Reason}, err
 	}
 	method := v1alpha1.MonitorMergeSquash
 	if allowed := j.m.Spec.Automerge.AllowedMergeMethods; len(allowed) > 0 {
@@ -106,7 +106,7 @@ func finishMerge(ctx context.Context, w *world, j *job, _ *v1alpha1.Task, _ stri
 		}
 	})
 	if row.Status.State == v1alpha1.MonitorPublishSkipped {
-		e = ending{state: v1alpha1.MonitorWorkBlocked, reason: v1alpha1.ReasonMonitorNotReady, message: row.Status.Message}
+		e = ending{state: v1alpha1.MonitorWorkBlocked, reason: v1alpha1.ReasonNotReady, message: row.Status.Message}
 	}
 	return e, err
 }

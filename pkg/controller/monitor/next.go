@@ -303,7 +303,7 @@ func (w *world) mayMerge(m *v1alpha1.RepositoryMonitor, i *v1alpha1.MonitorItem)
 	case !optedIn(m, s):
 		return blocked(v1alpha1.ReasonMonitorNotEnabled, "no maintainer has permitted it, by the label policy.optInLabels.automerge or a command")
 	case m.Spec.Agents.Reviewer != nil && (s.Review == nil || s.Review.HeadSHA != s.HeadSHA || s.Review.Verdict != v1alpha1.MonitorVerdictPassed):
-		return blocked(v1alpha1.ReasonMonitorNotReady, "the review of the head has not passed")
+		return blocked(v1alpha1.ReasonNotReady, "the review of the head has not passed")
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func (w *world) mergeable(ctx context.Context, m *v1alpha1.RepositoryMonitor, i 
 	case is.HeadSHA != i.Status.HeadSHA:
 		why = blocked(v1alpha1.ReasonMonitorHeadMoved, "the head has moved")
 	case !is.Ready:
-		why = blocked(v1alpha1.ReasonMonitorNotReady, "%s", is.Reason)
+		why = blocked(v1alpha1.ReasonNotReady, "%s", is.Reason)
 	}
 	_, err = w.updateItem(ctx, i.Namespace, i.Name, func(i *v1alpha1.MonitorItem) {
 		a := automergeOf(i)

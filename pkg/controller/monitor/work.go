@@ -196,7 +196,7 @@ func (w *world) goOn(ctx context.Context, of action, j *job) error {
 		t = &v1alpha1.Task{}
 		err := w.live.Get(ctx, types.NamespacedName{Namespace: j.a.Namespace, Name: j.a.Status.TaskName}, t)
 		if apierrors.IsNotFound(err) || err == nil && t.UID != j.a.Status.TaskUID {
-			return w.over(ctx, of, j, ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonMonitorTaskGone, message: "the task was deleted"})
+			return w.over(ctx, of, j, ending{state: v1alpha1.MonitorWorkFailed, reason: v1alpha1.ReasonTaskGone, message: "the task was deleted"})
 		}
 		if err != nil {
 			return fmt.Errorf("task: %w", err)

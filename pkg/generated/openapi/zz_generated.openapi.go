@@ -100,6 +100,44 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.FileWriteArguments{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_FileWriteArguments(ref),
 		v1alpha1.ForkContext{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_ForkContext(ref),
 		v1alpha1.ForkContextEvent{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_ForkContextEvent(ref),
+		v1alpha1.Gateway{}.OpenAPIModelName():                                  schema_pkg_apis_core_v1alpha1_Gateway(ref),
+		v1alpha1.GatewayAdapter{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_GatewayAdapter(ref),
+		v1alpha1.GatewayBinding{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_GatewayBinding(ref),
+		v1alpha1.GatewayBindingList{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_GatewayBindingList(ref),
+		v1alpha1.GatewayBindingSpec{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_GatewayBindingSpec(ref),
+		v1alpha1.GatewayBindingStatus{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_GatewayBindingStatus(ref),
+		v1alpha1.GatewayCapabilities{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_GatewayCapabilities(ref),
+		v1alpha1.GatewayClass{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_GatewayClass(ref),
+		v1alpha1.GatewayClassList{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_GatewayClassList(ref),
+		v1alpha1.GatewayClassSpec{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_GatewayClassSpec(ref),
+		v1alpha1.GatewayClassStatus{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_GatewayClassStatus(ref),
+		v1alpha1.GatewayDelivery{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_GatewayDelivery(ref),
+		v1alpha1.GatewayDeliveryList{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_GatewayDeliveryList(ref),
+		v1alpha1.GatewayDeliverySpec{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_GatewayDeliverySpec(ref),
+		v1alpha1.GatewayDeliveryStatus{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_GatewayDeliveryStatus(ref),
+		v1alpha1.GatewayEvent{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_GatewayEvent(ref),
+		v1alpha1.GatewayEventDecision{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_GatewayEventDecision(ref),
+		v1alpha1.GatewayEventList{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_GatewayEventList(ref),
+		v1alpha1.GatewayEventSpec{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_GatewayEventSpec(ref),
+		v1alpha1.GatewayEventStatus{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_GatewayEventStatus(ref),
+		v1alpha1.GatewayIdentity{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_GatewayIdentity(ref),
+		v1alpha1.GatewayIdentityList{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_GatewayIdentityList(ref),
+		v1alpha1.GatewayIdentitySpec{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_GatewayIdentitySpec(ref),
+		v1alpha1.GatewayLateAnswers{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_GatewayLateAnswers(ref),
+		v1alpha1.GatewayList{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_GatewayList(ref),
+		v1alpha1.GatewayMatch{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_GatewayMatch(ref),
+		v1alpha1.GatewayObservedCapabilities{}.OpenAPIModelName():              schema_pkg_apis_core_v1alpha1_GatewayObservedCapabilities(ref),
+		v1alpha1.GatewayOwner{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_GatewayOwner(ref),
+		v1alpha1.GatewayProbe{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_GatewayProbe(ref),
+		v1alpha1.GatewayRecordQuery{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_GatewayRecordQuery(ref),
+		v1alpha1.GatewayRecordQuerySpec{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_GatewayRecordQuerySpec(ref),
+		v1alpha1.GatewayRecordQueryStatus{}.OpenAPIModelName():                 schema_pkg_apis_core_v1alpha1_GatewayRecordQueryStatus(ref),
+		v1alpha1.GatewaySenderPolicy{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_GatewaySenderPolicy(ref),
+		v1alpha1.GatewayService{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_GatewayService(ref),
+		v1alpha1.GatewaySession{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_GatewaySession(ref),
+		v1alpha1.GatewaySpec{}.OpenAPIModelName():                              schema_pkg_apis_core_v1alpha1_GatewaySpec(ref),
+		v1alpha1.GatewayStatus{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_GatewayStatus(ref),
+		v1alpha1.GatewayTaskDefaults{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_GatewayTaskDefaults(ref),
 		v1alpha1.KeyReference{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_KeyReference(ref),
 		v1alpha1.LocalReference{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_LocalReference(ref),
 		v1alpha1.Memory{}.OpenAPIModelName():                                   schema_pkg_apis_core_v1alpha1_Memory(ref),
@@ -4313,7 +4351,7 @@ func schema_pkg_apis_core_v1alpha1_ExecutionEvent(ref common.ReferenceCallback) 
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the stable event type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content of a coding agent that the platform runs: stopReason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime was given its prompt. Content of a coding agent that the platform runs: promptChars; of another: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content of a coding agent that the platform runs: stopReason, resultLength, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content of a coding agent that the platform runs: stopReason, reason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content of a coding agent that the platform runs: runtime, program, sandbox, protocol, agent, agentVersion, model; of another: that of the producer. Content of one at a registered runtime: runtime, runtimeUID, instance, profileDigest, protocol, model.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"DeliveryStateChanged\"` : status.delivery.state of the task changed. Content: from, to, publicationID, repository, branch, startingSHA; remoteBeforeSHA, treeSHA, expectedCommitSHA, verifiedRemoteSHA, supersedingRemoteSHA, artifactDigest and pullRequest, its number, as soon as they are known.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is, which says nothing about the tokens that were used. Content of a coding agent that the platform runs: contextUsed, contextSize; of another: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; unsent where the vendor did not get it, retryInMs where it is repeated, retryAfterMs where the vendor asked to wait.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most; maxOutputTokens of a coding agent.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer; of a coding agent at a registered runtime: cacheWriteInputTokens.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, agent, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited; of a model request that waits for a limit of requests: reason, of, provider, retryInMs.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a task that the call created; kind, files and changedFiles of a call of a coding agent; withoutPermission if the coding agent made a call that was refused, or that it had to ask for and did not; argumentsChanged if it reports other arguments than those that were approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved; kind, files, changedFiles and argumentsChanged of a call of a coding agent. errorType is approval_required if the coding agent had begun before it asked: the call begins again when it is approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved; kind and files of a call of a coding agent, which has no iteration; withoutPermission as in ToolCallCompleted.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox; unhidden where values of secrets are too short or too common to be removed from what the run says.\n - `\"WorkspaceFrozen\"` : the run is over, and what it changed in its workspace is kept. Content: commit, changedFiles, bytes, digest.\n - `\"WorkspacePreparationCompleted\"` : the repository's files are there, and nothing of the run has begun. Content: repository, commit, tree, files, bytes; ref, subPath, plainLinks and submodules if there are any. Of a task that continues another one: priorTask, priorChanges (how many files that one changed) and priorDigest.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: repository, reason.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: repository.",
+							Description: "type is the stable event type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content of a coding agent that the platform runs: stopReason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime was given its prompt. Content of a coding agent that the platform runs: promptChars; of another: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content of a coding agent that the platform runs: stopReason, resultLength, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content of a coding agent that the platform runs: stopReason, reason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content of a coding agent that the platform runs: runtime, program, sandbox, protocol, agent, agentVersion, model; of another: that of the producer. Content of one at a registered runtime: runtime, runtimeUID, instance, profileDigest, protocol, model.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"DeliveryStateChanged\"` : status.delivery.state of the task changed. Content: from, to, publicationID, repository, branch, startingSHA; remoteBeforeSHA, treeSHA, expectedCommitSHA, verifiedRemoteSHA, supersedingRemoteSHA, artifactDigest and pullRequest, its number, as soon as they are known.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: gateway, deliveryId, eventId, kind, attempts, providerMessageId.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is, which says nothing about the tokens that were used. Content of a coding agent that the platform runs: contextUsed, contextSize; of another: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; unsent where the vendor did not get it, retryInMs where it is repeated, retryAfterMs where the vendor asked to wait.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most; maxOutputTokens of a coding agent.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer; of a coding agent at a registered runtime: cacheWriteInputTokens.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, agent, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited; of a model request that waits for a limit of requests: reason, of, provider, retryInMs.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a task that the call created; kind, files and changedFiles of a call of a coding agent; withoutPermission if the coding agent made a call that was refused, or that it had to ask for and did not; argumentsChanged if it reports other arguments than those that were approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved; kind, files, changedFiles and argumentsChanged of a call of a coding agent. errorType is approval_required if the coding agent had begun before it asked: the call begins again when it is approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved; kind and files of a call of a coding agent, which has no iteration; withoutPermission as in ToolCallCompleted.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox; unhidden where values of secrets are too short or too common to be removed from what the run says.\n - `\"WorkspaceFrozen\"` : the run is over, and what it changed in its workspace is kept. Content: commit, changedFiles, bytes, digest.\n - `\"WorkspacePreparationCompleted\"` : the repository's files are there, and nothing of the run has begun. Content: repository, commit, tree, files, bytes; ref, subPath, plainLinks and submodules if there are any. Of a task that continues another one: priorTask, priorChanges (how many files that one changed) and priorDigest.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: repository, reason.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: repository.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5285,7 +5323,7 @@ func schema_pkg_apis_core_v1alpha1_ForkContextEvent(ref common.ReferenceCallback
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content of a coding agent that the platform runs: stopReason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime was given its prompt. Content of a coding agent that the platform runs: promptChars; of another: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content of a coding agent that the platform runs: stopReason, resultLength, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content of a coding agent that the platform runs: stopReason, reason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content of a coding agent that the platform runs: runtime, program, sandbox, protocol, agent, agentVersion, model; of another: that of the producer. Content of one at a registered runtime: runtime, runtimeUID, instance, profileDigest, protocol, model.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"DeliveryStateChanged\"` : status.delivery.state of the task changed. Content: from, to, publicationID, repository, branch, startingSHA; remoteBeforeSHA, treeSHA, expectedCommitSHA, verifiedRemoteSHA, supersedingRemoteSHA, artifactDigest and pullRequest, its number, as soon as they are known.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is, which says nothing about the tokens that were used. Content of a coding agent that the platform runs: contextUsed, contextSize; of another: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; unsent where the vendor did not get it, retryInMs where it is repeated, retryAfterMs where the vendor asked to wait.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most; maxOutputTokens of a coding agent.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer; of a coding agent at a registered runtime: cacheWriteInputTokens.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, agent, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited; of a model request that waits for a limit of requests: reason, of, provider, retryInMs.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a task that the call created; kind, files and changedFiles of a call of a coding agent; withoutPermission if the coding agent made a call that was refused, or that it had to ask for and did not; argumentsChanged if it reports other arguments than those that were approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved; kind, files, changedFiles and argumentsChanged of a call of a coding agent. errorType is approval_required if the coding agent had begun before it asked: the call begins again when it is approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved; kind and files of a call of a coding agent, which has no iteration; withoutPermission as in ToolCallCompleted.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox; unhidden where values of secrets are too short or too common to be removed from what the run says.\n - `\"WorkspaceFrozen\"` : the run is over, and what it changed in its workspace is kept. Content: commit, changedFiles, bytes, digest.\n - `\"WorkspacePreparationCompleted\"` : the repository's files are there, and nothing of the run has begun. Content: repository, commit, tree, files, bytes; ref, subPath, plainLinks and submodules if there are any. Of a task that continues another one: priorTask, priorChanges (how many files that one changed) and priorDigest.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: repository, reason.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: repository.",
+							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content of a coding agent that the platform runs: stopReason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime was given its prompt. Content of a coding agent that the platform runs: promptChars; of another: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content of a coding agent that the platform runs: stopReason, resultLength, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content of a coding agent that the platform runs: stopReason, reason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content of a coding agent that the platform runs: runtime, program, sandbox, protocol, agent, agentVersion, model; of another: that of the producer. Content of one at a registered runtime: runtime, runtimeUID, instance, profileDigest, protocol, model.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"DeliveryStateChanged\"` : status.delivery.state of the task changed. Content: from, to, publicationID, repository, branch, startingSHA; remoteBeforeSHA, treeSHA, expectedCommitSHA, verifiedRemoteSHA, supersedingRemoteSHA, artifactDigest and pullRequest, its number, as soon as they are known.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: gateway, deliveryId, eventId, kind, attempts, providerMessageId.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is, which says nothing about the tokens that were used. Content of a coding agent that the platform runs: contextUsed, contextSize; of another: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; unsent where the vendor did not get it, retryInMs where it is repeated, retryAfterMs where the vendor asked to wait.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most; maxOutputTokens of a coding agent.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer; of a coding agent at a registered runtime: cacheWriteInputTokens.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, agent, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited; of a model request that waits for a limit of requests: reason, of, provider, retryInMs.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a task that the call created; kind, files and changedFiles of a call of a coding agent; withoutPermission if the coding agent made a call that was refused, or that it had to ask for and did not; argumentsChanged if it reports other arguments than those that were approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved; kind, files, changedFiles and argumentsChanged of a call of a coding agent. errorType is approval_required if the coding agent had begun before it asked: the call begins again when it is approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved; kind and files of a call of a coding agent, which has no iteration; withoutPermission as in ToolCallCompleted.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox; unhidden where values of secrets are too short or too common to be removed from what the run says.\n - `\"WorkspaceFrozen\"` : the run is over, and what it changed in its workspace is kept. Content: commit, changedFiles, bytes, digest.\n - `\"WorkspacePreparationCompleted\"` : the repository's files are there, and nothing of the run has begun. Content: repository, commit, tree, files, bytes; ref, subPath, plainLinks and submodules if there are any. Of a task that continues another one: priorTask, priorChanges (how many files that one changed) and priorDigest.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: repository, reason.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: repository.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5344,6 +5382,2528 @@ func schema_pkg_apis_core_v1alpha1_ForkContextEvent(ref common.ReferenceCallback
 		},
 		Dependencies: []string{
 			apiextensionsv1.JSON{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_Gateway(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Gateway is an adapter of a chat system, or of something like it, and the Secrets with which the two sides recognise each other.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is wanted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewaySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what is observed, written by controllers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewaySpec{}.OpenAPIModelName(), v1alpha1.GatewayStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayAdapter(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayAdapter is where an adapter is: exactly one of its members.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"endpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endpoint is the address of the adapter, https. Its host must have a public address, unless the operator allows it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"serviceRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceRef is a Service of the same namespace.",
+							Ref:         ref(v1alpha1.GatewayService{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayService{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayBinding(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayBinding has an Agent answer in one conversation of a gateway.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is wanted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayBindingSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what is observed, written by controllers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayBindingStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayBindingSpec{}.OpenAPIModelName(), v1alpha1.GatewayBindingStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayBindingList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayBindingList is a list of gateway bindings.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the gateway bindings.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.GatewayBinding{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayBinding{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayBindingSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayBindingSpec says which events an Agent answers, and how. Of several bindings that match an event, the one with the highest priority counts; of these one that names the thread, and of these one that names the sender. If two remain, the event is rejected.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"gatewayRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayRef is a Gateway of the same namespace.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+					"agentRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentRef is an Agent of the same namespace.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+					"match": {
+						SchemaProps: spec.SchemaProps{
+							Description: "match is the conversation.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayMatch{}.OpenAPIModelName()),
+						},
+					},
+					"senderPolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "senderPolicy says who may write.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewaySenderPolicy{}.OpenAPIModelName()),
+						},
+					},
+					"priority": {
+						SchemaProps: spec.SchemaProps{
+							Description: "priority decides between bindings, from -1000 to 1000.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"session": {
+						SchemaProps: spec.SchemaProps{
+							Description: "session says which events are one conversation for the Agent.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewaySession{}.OpenAPIModelName()),
+						},
+					},
+					"taskDefaults": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskDefaults are for the tasks of the binding.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayTaskDefaults{}.OpenAPIModelName()),
+						},
+					},
+					"activeTurnBehavior": {
+						SchemaProps: spec.SchemaProps{
+							Description: "activeTurnBehavior is what happens to a message while another one is answered.\n\nPossible enum values:\n - `\"queue\"`",
+							Default:     "queue",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"queue"},
+						},
+					},
+					"lateAnswers": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lateAnswers says what happens to an answer that cannot be delivered for long.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayLateAnswers{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"gatewayRef", "agentRef", "match"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayLateAnswers{}.OpenAPIModelName(), v1alpha1.GatewayMatch{}.OpenAPIModelName(), v1alpha1.GatewaySenderPolicy{}.OpenAPIModelName(), v1alpha1.GatewaySession{}.OpenAPIModelName(), v1alpha1.GatewayTaskDefaults{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayBindingStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayBindingStatus is what is observed of a gateway binding.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"accepted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "accepted is set when the spec is usable.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"resolvedRefs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resolvedRefs is set when the Gateway and the Agent exist.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"programmed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "programmed is set when events are routed by the binding: no other one matches the same, and the gateway can do what it asks for.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ready is set when the Agent answers.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation that the status is about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"resolvedCapabilities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resolvedCapabilities are what the adapter of the gateway can do.",
+							Ref:         ref(v1alpha1.GatewayCapabilities{}.OpenAPIModelName()),
+						},
+					},
+					"lastInboundActivity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastInboundActivity is when an event was last dispatched by the binding.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastOutboundActivity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastOutboundActivity is when an answer was last delivered.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what is wrong.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are the conditions of the object: Accepted, ResolvedRefs, Programmed, Ready.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayCapabilities{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayCapabilities(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayCapabilities are things that an adapter can do.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"inboundText": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inboundText says that it delivers what people write.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"outboundText": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outboundText says that it posts texts.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"threads": {
+						SchemaProps: spec.SchemaProps{
+							Description: "threads says that it tells the threads of a context apart.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"senderIdentity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "senderIdentity says that the sender whom it names is who wrote, as the chat system has verified.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"explicitSessions": {
+						SchemaProps: spec.SchemaProps{
+							Description: "explicitSessions says that bindings may name sessions.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"idempotentDelivery": {
+						SchemaProps: spec.SchemaProps{
+							Description: "idempotentDelivery says that it remembers the idempotency ids of deliveries, and answers a repetition with the first outcome. Each adapter must.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"interimMessages": {
+						SchemaProps: spec.SchemaProps{
+							Description: "interimMessages says that it posts texts while a task still runs.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayClass(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayClass is a kind of adapters: what gateways to one chat system have in common. An administrator of the installation makes it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is wanted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayClassSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what is observed, written by controllers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayClassStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayClassSpec{}.OpenAPIModelName(), v1alpha1.GatewayClassStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayClassList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayClassList is a list of gateway classes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the gateway classes.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.GatewayClass{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayClass{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayClassSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayClassSpec is what gateways of a class have in common.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"contractVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contractVersion is the protocol that the adapters speak.\n\nPossible enum values:\n - `\"platform.gateway.v1\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"platform.gateway.v1"},
+						},
+					},
+					"category": {
+						SchemaProps: spec.SchemaProps{
+							Description: "category is what the gateways connect to.\n\nPossible enum values:\n - `\"chat\"`\n - `\"event\"`\n - `\"http\"`\n - `\"internal\"`\n - `\"webhook\"`",
+							Default:     "chat",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"chat", "event", "http", "internal", "webhook"},
+						},
+					},
+					"capabilities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "capabilities are what an adapter of this class must be able to do. A gateway whose adapter says that it cannot is not connected.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayCapabilities{}.OpenAPIModelName()),
+						},
+					},
+					"allowedMetadataKeys": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowedMetadataKeys are the keys that the metadata of an event may have; an event with another one is refused.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"contractVersion"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayCapabilities{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayClassStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayClassStatus is what is observed of a gateway class.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"accepted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "accepted is set when gateways of the class can be used.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation that the status is about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what is wrong.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are the conditions of the object: Accepted.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayDelivery(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayDelivery is a text on its way to a chat system: an answer of an agent, or why there is none. Deliveries of a session are sent one after the other.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name is gdl- and 40 hexadecimal digits.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is delivered. It never changes.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayDeliverySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is how far it got.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayDeliveryStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayDeliverySpec{}.OpenAPIModelName(), v1alpha1.GatewayDeliveryStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayDeliveryList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayDeliveryList is a list of deliveries of gateways.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the deliveries of gateways.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.GatewayDelivery{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayDelivery{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayDeliverySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayDeliverySpec is what is delivered.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespaceUid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespaceUid is the UID of the namespace.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gatewayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayName is the name of the gateway.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gatewayUid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayUid is its UID.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gatewayGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayGeneration is its generation when the record was made.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"idempotencyId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "idempotencyId is what the adapter recognises a repetition by.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"bindingName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bindingName is the GatewayBinding of the event.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"eventId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "eventId is the event that is answered.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task that answers.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sessionName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionName is the session of the event.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sequence is the place among the deliveries of the session: the transcriptOrder of the event. Of one event, interim texts come first.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"part": {
+						SchemaProps: spec.SchemaProps{
+							Description: "part is the place among the interim texts of an event, from 1; 0 for an answer.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is final, error or interim.\n\nPossible enum values:\n - `\"error\"` says that there is no answer, and why.\n - `\"final\"` is the answer of the Agent.\n - `\"interim\"` is said while the task still runs.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"error", "final", "interim"},
+						},
+					},
+					"accountId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "accountId is that of the event.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"contextId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contextId is that of the event.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"threadId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "threadId is that of the event.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replyTarget": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replyTarget is that of the event.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"text": {
+						SchemaProps: spec.SchemaProps{
+							Description: "text is what is said.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is that of the gateway.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"maxAttempts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxAttempts is how often it is sent before it is given up.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"createdAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdAt is when it was written.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"gatewayName", "gatewayUid", "idempotencyId", "eventId", "sessionName", "kind", "accountId", "contextId", "text", "createdAt"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayDeliveryStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayDeliveryStatus is how far a delivery got.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is where the delivery is.\n\nPossible enum values:\n - `\"DeadLettered\"` means that the platform gave it up.\n - `\"Delivered\"` means that the adapter says that it was delivered.\n - `\"Expired\"` means that it was not delivered in time.\n - `\"Failed\"` means that a person gave it up.\n - `\"Pending\"` means that it was not sent yet.\n - `\"RetryScheduled\"` means that it is sent again.\n - `\"Sending\"` means that it is being sent.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"DeadLettered", "Delivered", "Expired", "Failed", "Pending", "RetryScheduled", "Sending"},
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason says why in one word.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attemptCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attemptCount is how often something was sent, or may have been. An adapter that could not be reached was sent nothing.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"unreachedCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unreachedCount is how often the adapter could not be reached in a row.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"manualRetryCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "manualRetryCount is how often a person had it delivered again.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"retriedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retriedBy is the user who did so last.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"outcomeUnknown": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outcomeUnknown is set when it was sent and no answer came, so that it may have been posted.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"late": {
+						SchemaProps: spec.SchemaProps{
+							Description: "late is set when it was sent with a line that says how late it is.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"nextAttemptAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextAttemptAt is when it is sent.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"expiresAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expiresAt is when it is not sent any more.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"leaseHolder": {
+						SchemaProps: spec.SchemaProps{
+							Description: "leaseHolder is the server that sends it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"leaseUntil": {
+						SchemaProps: spec.SchemaProps{
+							Description: "leaseUntil is when another one may.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"providerMessageId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "providerMessageId is the id that the chat system gave to it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastError": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastError is why the last attempt failed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"updatedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "updatedAt is when the state last changed.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"deliveredAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deliveredAt is when it was delivered.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayEvent(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayEvent is something that the adapter of a gateway delivered: what somebody wrote, where it belongs, and what became of it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name is gev- and 40 hexadecimal digits.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the adapter said. It never changes.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayEventSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what became of it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayEventStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayEventSpec{}.OpenAPIModelName(), v1alpha1.GatewayEventStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayEventDecision(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayEventDecision is what an event decides about an approval.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"decision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "decision is approve or decline.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"code": {
+						SchemaProps: spec.SchemaProps{
+							Description: "code is what the sender wrote to say which approval.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"approval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "approval is the approval that it is about.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subject is the user in whose name it was decided.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"accepted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "accepted is set when the decision counts.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"decision", "code"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayEventList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayEventList is a list of events of gateways.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the events of gateways.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.GatewayEvent{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayEvent{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayEventSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayEventSpec is what an adapter said. All texts in it were written by anybody, and are without what looks like a secret.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespaceUid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespaceUid is the UID of the namespace.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gatewayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayName is the name of the gateway.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gatewayUid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayUid is its UID.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gatewayGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayGeneration is its generation when the record was made.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"externalEventId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "externalEventId is the id that the adapter gave to the event.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"payloadSHA256": {
+						SchemaProps: spec.SchemaProps{
+							Description: "payloadSHA256 is the digest of what the event says, in lower-case hexadecimal digits. The same event with another digest is a conflict.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"protocolVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "protocolVersion is the protocol of the event.\n\nPossible enum values:\n - `\"platform.gateway.v1\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"platform.gateway.v1"},
+						},
+					},
+					"eventType": {
+						SchemaProps: spec.SchemaProps{
+							Description: "eventType is what kind of event it is: text.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"accountId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "accountId is the account of the chat system.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"contextId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contextId is the place within the account.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"threadId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "threadId is the thread within the context.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"senderId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "senderId is who wrote.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"senderDisplayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "senderDisplayName is how the sender is shown. Nothing is decided by it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"text": {
+						SchemaProps: spec.SchemaProps{
+							Description: "text is what the sender wrote.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replyTarget": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replyTarget is what the adapter needs to answer, in its own words.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is what else the adapter said.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"occurredAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "occurredAt is when the sender wrote, as the adapter says.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"receivedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "receivedAt is when the adapter got it, as the adapter says.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"createdAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdAt is when it was stored.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"gatewayName", "gatewayUid", "externalEventId", "payloadSHA256", "protocolVersion", "eventType", "accountId", "contextId", "senderId", "text", "createdAt"},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayEventStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayEventStatus is what became of an event.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is where the event is.\n\nPossible enum values:\n - `\"Accepted\"` is passed at intake; it is not stored.\n - `\"Completed\"` means that its answer is a delivery.\n - `\"DeadLettered\"` means that too many events waited in its session, or that nobody could be told that it expired.\n - `\"Dispatching\"` means that a controller makes its task.\n - `\"Expired\"` means that it was not answered in time.\n - `\"Queued\"` means that it waits for its turn in its session.\n - `\"Rejected\"` means that no binding, or more than one, is for it, or that its sender may not write.\n - `\"TaskCreated\"` means that its task runs.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Accepted", "Completed", "DeadLettered", "Dispatching", "Expired", "Queued", "Rejected", "TaskCreated"},
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason says why in one word.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stateMessage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stateMessage says so for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"bindingName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bindingName is the GatewayBinding that is for the event, and bindingUid and bindingGeneration are those of that object then.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"bindingUid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bindingUid is the UID of the binding.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"bindingGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bindingGeneration is the generation of the binding.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"agentName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentName is the Agent that answers.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"agentUid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentUid is the UID of the Agent.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sessionName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sessionName is the session that has what the sender wrote.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"transcriptOrder": {
+						SchemaProps: spec.SchemaProps{
+							Description: "transcriptOrder is the place of the event in its session: the order of its message. It is decided in the commit that accepts the event.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task that answers.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskUid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskUid is its UID.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"deliveryId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deliveryId is the delivery of the answer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"providerMessageId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "providerMessageId is the id that the chat system gave to the answer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attemptCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attemptCount is how often a controller tried to make the task and could not.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"nextAttemptAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextAttemptAt is when it tries again.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"expiresAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expiresAt is when the event expires.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"leaseHolder": {
+						SchemaProps: spec.SchemaProps{
+							Description: "leaseHolder is the controller that makes the task.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"leaseUntil": {
+						SchemaProps: spec.SchemaProps{
+							Description: "leaseUntil is when another one may.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"duplicates": {
+						SchemaProps: spec.SchemaProps{
+							Description: "duplicates is how often the same event was delivered again.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"mismatches": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mismatches is how often it was delivered again and said something else, which was refused.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"replays": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replays is how often a person had it routed again.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"replayedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replayedBy is the user who did so last.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"decision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "decision is set for an event that decides on an approval instead of asking the Agent.",
+							Ref:         ref(v1alpha1.GatewayEventDecision{}.OpenAPIModelName()),
+						},
+					},
+					"updatedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "updatedAt is when the state last changed.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"completedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "completedAt is when nothing was left to do.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayEventDecision{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayIdentity(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayIdentity says who a sender of a gateway is: the user in whose name that sender decides on approvals from a conversation. Whoever writes one needs the verb impersonate on that user and on each of its groups.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is wanted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayIdentitySpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayIdentitySpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayIdentityList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayIdentityList is a list of gateway identities.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the gateway identities.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.GatewayIdentity{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayIdentity{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayIdentitySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayIdentitySpec says who a sender is. It cannot be changed: make another one.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"gatewayRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayRef is a Gateway of the same namespace.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+					"accountId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "accountId is the account of the chat system, of at most 256 bytes.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"senderId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "senderId is the sender in it, of at most 256 bytes.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"username": {
+						SchemaProps: spec.SchemaProps{
+							Description: "username is the name of the user.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "groups are the groups of the user.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"gatewayRef", "accountId", "senderId", "username"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.LocalReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayLateAnswers(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayLateAnswers says what happens to an answer that cannot be delivered for long.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"after": {
+						SchemaProps: spec.SchemaProps{
+							Description: "after is how long after it was written an answer is late; unset means 10m.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"policy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "policy is mark, or expire.\n\nPossible enum values:\n - `\"expire\"` does not deliver it any more.\n - `\"mark\"` delivers it with a line that says how late it is.",
+							Default:     "mark",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"expire", "mark"},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayList is a list of gateways.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the gateways.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Gateway{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Gateway{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayMatch(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayMatch is a conversation of a chat system, in the exact and normalised words of its adapter. Each has at most 256 bytes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"accountId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "accountId is the account of the chat system, such as a workspace or a bot.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"contextId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contextId is the place within the account, such as a channel or a room.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"threadId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "threadId is the thread within the context; empty matches all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"senderId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "senderId is who writes; empty matches all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"accountId", "contextId"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayObservedCapabilities(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayObservedCapabilities are what an adapter says of itself.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"contractVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contractVersion is the version of the protocol that the two sides agreed on.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"adapterName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "adapterName is the name of the adapter's program.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"adapterVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "adapterVersion is its version.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"capabilities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "capabilities are what it can do.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayCapabilities{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayCapabilities{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayOwner(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayOwner identifies the gateway of a record, and its namespace, so that a gateway of the same name that comes later is another one.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespaceUid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespaceUid is the UID of the namespace.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gatewayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayName is the name of the gateway.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gatewayUid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayUid is its UID.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gatewayGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayGeneration is its generation when the record was made.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"gatewayName", "gatewayUid"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayProbe(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayProbe is what the server finds when it looks at a gateway and asks its adapter. A controller creates one on gateways/probe. It is not stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the gateway in an answer. In a create it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "generation is the generation of the gateway that was looked at.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"resolved": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resolved is set when the Secrets and the adapter were found.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"connected": {
+						SchemaProps: spec.SchemaProps{
+							Description: "connected is set when the adapter answered and can do what the class asks for.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what is wrong.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"endpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endpoint is the address of the adapter.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"inboundAuthSecretVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inboundAuthSecretVersion is the version of the Secret with the token of the adapter.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"outboundAuthSecretVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outboundAuthSecretVersion is the version of the Secret with the token for the adapter.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"capabilities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "capabilities are what the adapter says of itself.",
+							Ref:         ref(v1alpha1.GatewayObservedCapabilities{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayObservedCapabilities{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayRecordQuery(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayRecordQuery asks for records of gateways, the newest first. It is answered with the same object, filled in, and not stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata has the namespace.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is asked for.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayRecordQuerySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayRecordQueryStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayRecordQuerySpec{}.OpenAPIModelName(), v1alpha1.GatewayRecordQueryStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayRecordQuerySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayRecordQuerySpec is what is asked for. A member that is empty selects all.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"records": {
+						SchemaProps: spec.SchemaProps{
+							Description: "records is events or deliveries.\n\nPossible enum values:\n - `\"deliveries\"`\n - `\"events\"`",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"deliveries", "events"},
+						},
+					},
+					"gateway": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gateway is the name of a gateway.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"binding": {
+						SchemaProps: spec.SchemaProps{
+							Description: "binding is the name of a binding.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"session": {
+						SchemaProps: spec.SchemaProps{
+							Description: "session is the name of a session.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"task": {
+						SchemaProps: spec.SchemaProps{
+							Description: "task is the name of a task.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"event": {
+						SchemaProps: spec.SchemaProps{
+							Description: "event is the name of an event; for deliveries only.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"states": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "states are the states that are asked for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit is the most records of one answer, from 1 to 500; 0 means 500.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"cursor": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cursor is where to go on: the continue of the answer before.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"records"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayRecordQueryStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayRecordQueryStatus is the answer to a query.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"events": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "events are the events, the newest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.GatewayEvent{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"deliveries": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "deliveries are the deliveries, the newest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.GatewayDelivery{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"continue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "continue goes on where the answer ends; empty at the end.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayDelivery{}.OpenAPIModelName(), v1alpha1.GatewayEvent{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewaySenderPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewaySenderPolicy says who may write.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is allowlist, for those in allowedSenderIds, or all.\n\nPossible enum values:\n - `\"all\"`\n - `\"allowlist\"`",
+							Default:     "allowlist",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"all", "allowlist"},
+						},
+					},
+					"allowedSenderIds": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "allowedSenderIds are ids of senders, each of at most 256 bytes. Names that are shown never count.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayService(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayService is a Service with a selector, whose Pods serve TLS with a certificate for NAME.NAMESPACE.svc.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the Service.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"port": {
+						SchemaProps: spec.SchemaProps{
+							Description: "port is its port; 0 is its first one.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewaySession(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewaySession says which events are one conversation.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode says what events of one session have in common.\n\nPossible enum values:\n - `\"context\"` is a session for each context.\n - `\"context-sender\"` is a session for each sender of a context.\n - `\"ephemeral\"` is a session for each event.\n - `\"explicit\"` is the session that name names, for all bindings of the gateway that name it.\n - `\"sender\"` is a session for each sender, wherever they write.\n - `\"thread\"` is a session for each thread; what is in no thread has that of its context.\n - `\"thread-sender\"` is a session for each sender of a thread.",
+							Default:     "context",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"context", "context-sender", "ephemeral", "explicit", "sender", "thread", "thread-sender"},
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name names the session of the mode explicit.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewaySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewaySpec is what is wanted of a gateway.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"gatewayClassName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gatewayClassName is the GatewayClass.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"adapter": {
+						SchemaProps: spec.SchemaProps{
+							Description: "adapter is where the adapter is.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GatewayAdapter{}.OpenAPIModelName()),
+						},
+					},
+					"inboundAuthRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inboundAuthRef is the key of a Secret with the bearer token that the adapter sends with its events. The Secret has the label gateway.platform.ai/inbound-auth=true and the annotation gateway.platform.ai/gateway-name with the name of this gateway.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.KeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"outboundAuthRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outboundAuthRef is the key of another Secret with the bearer token that the platform sends to the adapter. The Secret has the label gateway.platform.ai/outbound-auth=true, the annotation gateway.platform.ai/gateway-name, and the annotation gateway.platform.ai/adapter-endpoint with the address of the adapter. Certificates of authorities under its key ca.crt are trusted for the adapter besides those of the system.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.KeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is sent with each delivery. It has at most 32 entries.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"gatewayClassName", "adapter", "inboundAuthRef", "outboundAuthRef"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayAdapter{}.OpenAPIModelName(), v1alpha1.KeyReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayStatus is what is observed of a gateway.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"accepted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "accepted is set when the spec is usable with its class.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"resolvedRefs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resolvedRefs is set when the class, the Secrets and the adapter were found.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"connected": {
+						SchemaProps: spec.SchemaProps{
+							Description: "connected is set when the adapter answered the last probe, and can do what the class asks for.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ready is set when events are accepted and answers are delivered.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation that the status is about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"resolvedEndpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resolvedEndpoint is the address at which the adapter is asked.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"observedCapabilities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedCapabilities are what the adapter says of itself.",
+							Ref:         ref(v1alpha1.GatewayObservedCapabilities{}.OpenAPIModelName()),
+						},
+					},
+					"observedInboundAuthSecretVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedInboundAuthSecretVersion is the version of the Secret whose token is accepted. A token of an earlier version is accepted until this has moved.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"observedOutboundAuthSecretVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedOutboundAuthSecretVersion is the version of the Secret that the last probe used.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastSuccessfulProbe": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastSuccessfulProbe is when the adapter last answered a probe.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what is wrong.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are the conditions of the object: Accepted, ResolvedRefs, Connected, Ready.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayObservedCapabilities{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_GatewayTaskDefaults(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayTaskDefaults are for the tasks of a binding.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"priority": {
+						SchemaProps: spec.SchemaProps{
+							Description: "priority is the priority of the tasks, from 0 to 1000.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"timeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeout limits a task, more than 0 and at most 24h; unset means 30m.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"retryPolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retryPolicy says how failed attempts are repeated: at most 10 retries, a multiplier from 1 to 10, an initial delay of at most 1h.",
+							Ref:         ref(v1alpha1.RetryPolicy{}.OpenAPIModelName()),
+						},
+					},
+					"agentRuntimeMaxTurns": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentRuntimeMaxTurns limits the turns of a coding agent, from 1 to 1000.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RetryPolicy{}.OpenAPIModelName()},
 	}
 }
 
@@ -10251,7 +12811,7 @@ func schema_pkg_apis_core_v1alpha1_RecordedEntry(ref common.ReferenceCallback) c
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the type of the event.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content of a coding agent that the platform runs: stopReason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime was given its prompt. Content of a coding agent that the platform runs: promptChars; of another: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content of a coding agent that the platform runs: stopReason, resultLength, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content of a coding agent that the platform runs: stopReason, reason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content of a coding agent that the platform runs: runtime, program, sandbox, protocol, agent, agentVersion, model; of another: that of the producer. Content of one at a registered runtime: runtime, runtimeUID, instance, profileDigest, protocol, model.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"DeliveryStateChanged\"` : status.delivery.state of the task changed. Content: from, to, publicationID, repository, branch, startingSHA; remoteBeforeSHA, treeSHA, expectedCommitSHA, verifiedRemoteSHA, supersedingRemoteSHA, artifactDigest and pullRequest, its number, as soon as they are known.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is, which says nothing about the tokens that were used. Content of a coding agent that the platform runs: contextUsed, contextSize; of another: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; unsent where the vendor did not get it, retryInMs where it is repeated, retryAfterMs where the vendor asked to wait.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most; maxOutputTokens of a coding agent.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer; of a coding agent at a registered runtime: cacheWriteInputTokens.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, agent, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited; of a model request that waits for a limit of requests: reason, of, provider, retryInMs.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a task that the call created; kind, files and changedFiles of a call of a coding agent; withoutPermission if the coding agent made a call that was refused, or that it had to ask for and did not; argumentsChanged if it reports other arguments than those that were approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved; kind, files, changedFiles and argumentsChanged of a call of a coding agent. errorType is approval_required if the coding agent had begun before it asked: the call begins again when it is approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved; kind and files of a call of a coding agent, which has no iteration; withoutPermission as in ToolCallCompleted.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox; unhidden where values of secrets are too short or too common to be removed from what the run says.\n - `\"WorkspaceFrozen\"` : the run is over, and what it changed in its workspace is kept. Content: commit, changedFiles, bytes, digest.\n - `\"WorkspacePreparationCompleted\"` : the repository's files are there, and nothing of the run has begun. Content: repository, commit, tree, files, bytes; ref, subPath, plainLinks and submodules if there are any. Of a task that continues another one: priorTask, priorChanges (how many files that one changed) and priorDigest.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: repository, reason.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: repository.",
+							Description: "type is the type of the event.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content of a coding agent that the platform runs: stopReason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime was given its prompt. Content of a coding agent that the platform runs: promptChars; of another: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content of a coding agent that the platform runs: stopReason, resultLength, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content of a coding agent that the platform runs: stopReason, reason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content of a coding agent that the platform runs: runtime, program, sandbox, protocol, agent, agentVersion, model; of another: that of the producer. Content of one at a registered runtime: runtime, runtimeUID, instance, profileDigest, protocol, model.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"DeliveryStateChanged\"` : status.delivery.state of the task changed. Content: from, to, publicationID, repository, branch, startingSHA; remoteBeforeSHA, treeSHA, expectedCommitSHA, verifiedRemoteSHA, supersedingRemoteSHA, artifactDigest and pullRequest, its number, as soon as they are known.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: gateway, deliveryId, eventId, kind, attempts, providerMessageId.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is, which says nothing about the tokens that were used. Content of a coding agent that the platform runs: contextUsed, contextSize; of another: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; unsent where the vendor did not get it, retryInMs where it is repeated, retryAfterMs where the vendor asked to wait.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most; maxOutputTokens of a coding agent.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer; of a coding agent at a registered runtime: cacheWriteInputTokens.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, agent, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited; of a model request that waits for a limit of requests: reason, of, provider, retryInMs.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a task that the call created; kind, files and changedFiles of a call of a coding agent; withoutPermission if the coding agent made a call that was refused, or that it had to ask for and did not; argumentsChanged if it reports other arguments than those that were approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved; kind, files, changedFiles and argumentsChanged of a call of a coding agent. errorType is approval_required if the coding agent had begun before it asked: the call begins again when it is approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved; kind and files of a call of a coding agent, which has no iteration; withoutPermission as in ToolCallCompleted.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox; unhidden where values of secrets are too short or too common to be removed from what the run says.\n - `\"WorkspaceFrozen\"` : the run is over, and what it changed in its workspace is kept. Content: commit, changedFiles, bytes, digest.\n - `\"WorkspacePreparationCompleted\"` : the repository's files are there, and nothing of the run has begun. Content: repository, commit, tree, files, bytes; ref, subPath, plainLinks and submodules if there are any. Of a task that continues another one: priorTask, priorChanges (how many files that one changed) and priorDigest.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: repository, reason.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: repository.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -18033,7 +20593,7 @@ func schema_pkg_apis_core_v1alpha1_TraceProblem(ref common.ReferenceCallback) co
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content of a coding agent that the platform runs: stopReason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime was given its prompt. Content of a coding agent that the platform runs: promptChars; of another: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content of a coding agent that the platform runs: stopReason, resultLength, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content of a coding agent that the platform runs: stopReason, reason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content of a coding agent that the platform runs: runtime, program, sandbox, protocol, agent, agentVersion, model; of another: that of the producer. Content of one at a registered runtime: runtime, runtimeUID, instance, profileDigest, protocol, model.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"DeliveryStateChanged\"` : status.delivery.state of the task changed. Content: from, to, publicationID, repository, branch, startingSHA; remoteBeforeSHA, treeSHA, expectedCommitSHA, verifiedRemoteSHA, supersedingRemoteSHA, artifactDigest and pullRequest, its number, as soon as they are known.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: that of the producer.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is, which says nothing about the tokens that were used. Content of a coding agent that the platform runs: contextUsed, contextSize; of another: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; unsent where the vendor did not get it, retryInMs where it is repeated, retryAfterMs where the vendor asked to wait.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most; maxOutputTokens of a coding agent.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer; of a coding agent at a registered runtime: cacheWriteInputTokens.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, agent, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited; of a model request that waits for a limit of requests: reason, of, provider, retryInMs.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a task that the call created; kind, files and changedFiles of a call of a coding agent; withoutPermission if the coding agent made a call that was refused, or that it had to ask for and did not; argumentsChanged if it reports other arguments than those that were approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved; kind, files, changedFiles and argumentsChanged of a call of a coding agent. errorType is approval_required if the coding agent had begun before it asked: the call begins again when it is approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved; kind and files of a call of a coding agent, which has no iteration; withoutPermission as in ToolCallCompleted.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox; unhidden where values of secrets are too short or too common to be removed from what the run says.\n - `\"WorkspaceFrozen\"` : the run is over, and what it changed in its workspace is kept. Content: commit, changedFiles, bytes, digest.\n - `\"WorkspacePreparationCompleted\"` : the repository's files are there, and nothing of the run has begun. Content: repository, commit, tree, files, bytes; ref, subPath, plainLinks and submodules if there are any. Of a task that continues another one: priorTask, priorChanges (how many files that one changed) and priorDigest.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: repository, reason.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: repository.",
+							Description: "type is the event's type.\n\nPossible enum values:\n - `\"AgentRuntimeCancelled\"` : the runtime was stopped. Content of a coding agent that the platform runs: stopReason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeCommandStarted\"` : the runtime was given its prompt. Content of a coding agent that the platform runs: promptChars; of another: that of the producer.\n - `\"AgentRuntimeCompleted\"` : the runtime did its work. Content of a coding agent that the platform runs: stopReason, resultLength, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeFailed\"` : the runtime failed. Content of a coding agent that the platform runs: stopReason, reason, toolCalls, durationMs; of another: that of the producer.\n - `\"AgentRuntimeStarted\"` : the runtime was started. Content of a coding agent that the platform runs: runtime, program, sandbox, protocol, agent, agentVersion, model; of another: that of the producer. Content of one at a registered runtime: runtime, runtimeUID, instance, profileDigest, protocol, model.\n - `\"ApprovalApproved\"` : somebody approved. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalCancelled\"` : the task ended before somebody decided. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalDeclined\"` : somebody declined. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalExecutionUpdated\"` : an approved call was made, or was not. Content: approvalID, taskUID, executionOutcome, reason.\n - `\"ApprovalExpired\"` : nobody decided in time. Content: approvalID, taskUID, decision, reason, actor.\n - `\"ApprovalRequested\"` : a tool call waits for a decision. Content: approvalID, taskUID, requestedBy, action, riskSummary, severity, targetTool, toolCallID, targetArgsDigest, targetSpecDigest, targetArgsPreview, timeout, expiresAt, binding.\n - `\"ArtifactUploadCompleted\"` : an artifact is stored. Content: artifact, size.\n - `\"ArtifactUploadFailed\"` : an artifact could not be stored. Content: artifact, error.\n - `\"ContextTruncated\"` : old messages were left out, because the conversation was too long for the model. Content: iteration, messageCountBefore, messageCountAfter.\n - `\"DeliveryStateChanged\"` : status.delivery.state of the task changed. Content: from, to, publicationID, repository, branch, startingSHA; remoteBeforeSHA, treeSHA, expectedCommitSHA, verifiedRemoteSHA, supersedingRemoteSHA, artifactDigest and pullRequest, its number, as soon as they are known.\n - `\"GatewayDeliveryCompleted\"` : a message was delivered through a gateway. Content: gateway, deliveryId, eventId, kind, attempts, providerMessageId.\n - `\"ModelContextUpdated\"` : a producer reports how full the context window is, which says nothing about the tokens that were used. Content of a coding agent that the platform runs: contextUsed, contextSize; of another: that of the producer.\n - `\"ModelMessage\"` : the model said something; contentText is its text. Content: iteration, contentChars, toolCalls, stopReason.\n - `\"ModelRequestCompleted\"` : the model answered. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, stopReason, toolCalls.\n - `\"ModelRequestFailed\"` : the request failed. Content: iteration, provider, model, attempt, durationMs, usageReported, inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, errorClass; unsent where the vendor did not get it, retryInMs where it is repeated, retryAfterMs where the vendor asked to wait.\n - `\"ModelRequestStarted\"` : a request to a model begins. Content: iteration, provider, model, attempt, messageCount, toolCount, and maxInputTokens, which is how many tokens the input may have at most; maxOutputTokens of a coding agent.\n - `\"ModelUsageUpdated\"` : a producer reports tokens outside a request. Content: that of the producer; of a coding agent at a registered runtime: cacheWriteInputTokens.\n - `\"PlanUpdated\"` : the agent wrote a new plan, which is the text. Content: summary, progressPct, goalComplete, iteration.\n - `\"ResultSubmitted\"` : the result is stored. Content: resultLength.\n - `\"TaskCancelled\"` : the task ended because somebody cancelled it. Content: attempts, reason.\n - `\"TaskCreated\"` : the controller saw the task for the first time. Content: type.\n - `\"TaskFailed\"` : the task ended without success. Content: attempts, reason.\n - `\"TaskForkCreated\"` : a fork exists. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, agent, requestedBy.\n - `\"TaskForkRequested\"` : somebody asked for a fork of this task. Content: sourceTask, sourceTaskUID, sourceSeq, newTask, newTaskUID, requestedBy.\n - `\"TaskJobCreated\"` : the Job or process of an attempt exists. Content: attempt, jobName, jobUID.\n - `\"TaskMessageReceived\"` : another task of the family sent a message, which is the text. Content: number, fromTask, fromTaskUID, parentTask.\n - `\"TaskMessagesRead\"` : the task read its messages up to a number. Content: through, run, iteration, before.\n - `\"TaskPhaseChanged\"` : the phase of the task changed, or the server refuses more of what a limit bounds. Content of a change: from, to, attempt, message; of a limit: reason, limit, of, limited; of a model request that waits for a limit of requests: reason, of, provider, retryInMs.\n - `\"TaskStarted\"` : an attempt runs. Content: attempt, jobName, jobUID.\n - `\"TaskSucceeded\"` : the task ended and its result is stored. Content: attempts.\n - `\"ToolCallCompleted\"` : the tool answered. Content: iteration, toolName, toolCallID, resultLength, durationMs; approvalID of a call that was approved; programFailure if the call ran a program that failed; childTask and agent of a task that the call created; kind, files and changedFiles of a call of a coding agent; withoutPermission if the coding agent made a call that was refused, or that it had to ask for and did not; argumentsChanged if it reports other arguments than those that were approved.\n - `\"ToolCallFailed\"` : the call failed, and the model was given the error. Content: iteration, toolName, toolCallID, resultLength, durationMs, errorType; approvalID of a call that was approved; kind, files, changedFiles and argumentsChanged of a call of a coding agent. errorType is approval_required if the coding agent had begun before it asked: the call begins again when it is approved.\n - `\"ToolCallJudged\"` : policies objected to a call that the model wants to make. Content: verdict, callID, findings (action, policy, binding, message).\n - `\"ToolCallStarted\"` : a tool is called. Content: iteration, toolName, toolCallID, argumentBytes; approvalID of a call that was approved; kind and files of a call of a coding agent, which has no iteration; withoutPermission as in ToolCallCompleted.\n - `\"WorkerCompleted\"` : the worker did its work. Content: attempt, and figures of the run.\n - `\"WorkerFailed\"` : the worker could not do its work. Content: attempt, reason, exitCode, and figures of the run.\n - `\"WorkerStarted\"` : the worker read its task and begins. Content: attempt, taskType, sandbox; unhidden where values of secrets are too short or too common to be removed from what the run says.\n - `\"WorkspaceFrozen\"` : the run is over, and what it changed in its workspace is kept. Content: commit, changedFiles, bytes, digest.\n - `\"WorkspacePreparationCompleted\"` : the repository's files are there, and nothing of the run has begun. Content: repository, commit, tree, files, bytes; ref, subPath, plainLinks and submodules if there are any. Of a task that continues another one: priorTask, priorChanges (how many files that one changed) and priorDigest.\n - `\"WorkspacePreparationFailed\"` : the repository could not be fetched. Content: repository, reason.\n - `\"WorkspacePreparationStarted\"` : the repository is being fetched. Content: repository.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

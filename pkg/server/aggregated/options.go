@@ -114,7 +114,7 @@ type Info struct {
 // NewOptions returns the default options.
 func NewOptions() *Options {
 	return &Options{
-		Options:     server.Options{DataDir: "/data", BindAddress: "0.0.0.0", Port: DefaultPort, Console: true, LockTimeout: DefaultLockTimeout, Chat: server.ChatDefaults()},
+		Options:     server.Options{DataDir: "/data", BindAddress: "0.0.0.0", Port: DefaultPort, Console: true, Gateways: server.Gateways{Enabled: true}, LockTimeout: DefaultLockTimeout, Chat: server.ChatDefaults()},
 		ServiceName: DefaultService, ManageAPIService: true, PriorityAndFairness: true,
 	}
 }

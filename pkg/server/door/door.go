@@ -22,11 +22,12 @@
 //
 //  1. The path is one of the door's, written as it is, and the method is one of the door's (405).
 //  2. The request gets one of the door's slots (429).
-//  3. The body gets its bytes of the door's share (429), is short enough (413), and arrives in time (408). A door has an
+//  3. Before, if the door has it, lets the request pass by what its headers say.
+//  4. The body gets its bytes of the door's share (429), is short enough (413), and arrives in time (408). A door has an
 //     intake.Gate of its own, so bodies here use nothing of the budget of the API, nor of another door.
-//  4. Verify names the caller. Any error is 401 and the answer does not say why, unless it is an API error, such as 404 for an
+//  5. Verify names the caller. Any error is 401 and the answer does not say why, unless it is an API error, such as 404 for an
 //     object of the path that does not exist, or 503 for a secret that is not set.
-//  5. Handle runs with the caller in the context of the request, and a deadline. It is in the audit log as that caller.
+//  6. Handle runs with the caller in the context of the request, and a deadline. It is in the audit log as that caller.
 //
 // Slots and bytes are shared among addresses: one address gets at most as much as remains free, so half of each if it is alone
 // (package fair). All addresses of an IPv6 network of 64 bits count as one. Behind a proxy all callers have its address.
@@ -69,6 +70,8 @@ type Door struct {
 	Methods []string
 	// Bounds limit what callers can use up before they are known.
 	Bounds Bounds
+	// Before, if set, refuses a request before its body is read. An API error is answered; any other error is 401, as of Verify.
+	Before func(r *http.Request) error
 	// Verify returns the user that a request comes from. It must compare secrets in constant time, as Signature and Secret do,
 	// and its error must not hold any, because it is logged.
 	Verify func(r *http.Request, body []byte) (user.Info, error)

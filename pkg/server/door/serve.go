@@ -85,7 +85,7 @@ func (d *door) handler(inside func(http.Handler) http.Handler) http.Handler {
 		var done func()
 		if err = d.check(w, r); err != nil {
 			outcome = malformed
-		} else {
+		} else if outcome, err = d.before(r); err == nil {
 			body, done, outcome, err = d.read(r, address)
 		}
 		if err != nil {
@@ -140,6 +140,26 @@ func outcomeOf(err error) string {
 	return full
 }
 
+// before has the door look at a request whose body was not read.
+func (d *door) before(r *http.Request) (outcome string, err error) {
+	if d.Before == nil {
+		return failed, nil
+	}
+	if err = d.Before(r); err == nil {
+		return failed, nil
+	}
+	return d.unverified(r, err)
+}
+
+// unverified returns the outcome of a request that was not let in, and what it is answered.
+func (d *door) unverified(r *http.Request, err error) (outcome string, answer error) {
+	if _, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return refused, err
+	}
+	d.log.Error(r.Context(), err, "A door could not verify its caller", "door", d.Name, "address", addressOf(r.RemoteAddr))
+	return unverified, statusError(http.StatusUnauthorized, http.StatusText(http.StatusUnauthorized))
+}
+
 // enter lets a request in whose caller proves who it is.
 func (d *door) enter(w http.ResponseWriter, r *http.Request, body []byte, outcome *string, handle http.Handler) {
 	r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, 0, nil
@@ -148,13 +168,7 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request, body []byte, outcom
 		err = errors.New("the door names no caller")
 	}
 	if err != nil {
-		*outcome = unverified
-		if _, ok := errors.AsType[*apierrors.StatusError](err); ok {
-			*outcome = refused
-		} else {
-			d.log.Error(r.Context(), err, "A door could not verify its caller", "door", d.Name, "address", addressOf(r.RemoteAddr))
-			err = statusError(http.StatusUnauthorized, http.StatusText(http.StatusUnauthorized))
-		}
+		*outcome, err = d.unverified(r, err)
 		d.refuse(w, r, err)
 		return
 	}

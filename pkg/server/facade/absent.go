@@ -17,9 +17,6 @@ func absentRows() []rest.Row {
 	const runtime = "/internal/v2/acp/:operation"
 	var rows []rest.Row
 	for _, a := range []struct{ of, rows string }{
-		{"gateways", `
-			GET /api/v1/gatewayclasses, GET /api/v1/gateways, GET /api/v1/gatewaybindings, GET /api/v1/gateway-events, GET /api/v1/gateway-deliveries,
-			POST /api/v1/gateway-deliveries/:id/retry, POST /api/v1/gateways/:namespace/:name/events`},
 		{"connectors", `
 			GET /api/v1/connectors, GET /api/v1/connections, POST /api/v1/connections, GET /api/v1/connections/callback, GET /api/v1/connections/:name,
 			PUT /api/v1/connections/:name, DELETE /api/v1/connections/:name, POST /api/v1/connections/:name/authorize, POST /api/v1/connections/:name/complete,

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kube-openapi/pkg/common"
 
@@ -37,7 +36,7 @@ func kinds() map[string]string {
 	all := map[string]string{
 		"secrets": "Secret", "selfsubjectreviews": "SelfSubjectReview",
 		"approvals/decision": "Approval", "memoryproposals/apply": "Memory", "chats/config": "ChatConfig", "sessions/events": "ExecutionEventPage", "get sessions/events/counts": "ExecutionEventCounts",
-		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/recording": "TaskRecording", "usagemeasurements/recording": "RequestRecording", "tasks/fork": "TaskFork", "repositorymonitors/runs": "MonitorRun", "repositorymonitors/commands": "MonitorCommand",
+		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/recording": "TaskRecording", "usagemeasurements/recording": "RequestRecording", "tasks/fork": "TaskFork", "repositorymonitors/runs": "MonitorRun", "repositorymonitors/commands": "MonitorCommand", "gatewaydeliveries/retry": "GatewayDelivery",
 		"get tasks/events": "ExecutionEventPage", "get tasks/events/counts": "ExecutionEventCounts", "create tasks/events": "ExecutionEvent", "tasks/inbox": "TaskInbox",
 	}
 	for _, o := range v1alpha1.KnownTypes() {
@@ -50,8 +49,7 @@ func kinds() map[string]string {
 // names returns the kind of an object and the resource whose singular the kind is.
 func names(o runtime.Object) (kind, resource string) {
 	kind = reflect.TypeOf(o).Elem().Name()
-	plural, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind))
-	return kind, plural.Resource
+	return kind, v1alpha1.Plural(kind)
 }
 
 // parameters describes the query parameters that have the same meaning natively.

@@ -91,6 +91,9 @@ func typeRows() (rows []rest.Row) {
 		}
 		path, written := of.RESTPath()
 		kind, resource := names(o)
+		if _, ok := o.(*v1alpha1.GatewayClass); ok { // which is in no namespace
+			resource = "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/" + resource
+		}
 		for _, r := range objects("/api/v1/"+path, resource, kind) {
 			if r.Native[0].Verb == "list" {
 				r.Answer.Drop = nil

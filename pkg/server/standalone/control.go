@@ -82,8 +82,11 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 	if !o.AllowHostCommands {
 		options.ContainerRefusal = hostCommandsRefused
 	}
+	gateways := controller.GatewayOptions{
+		ClaimLease: o.Gateways.Limits.Lease, EventExpiry: o.Gateways.Limits.EventExpiry, BatchSize: o.Gateways.BatchSize, DeliveryAttempts: o.Gateways.Limits.MaxAttempts,
+	}
 	o.keepRunning(ctx, a.Loopback, func(ctx context.Context, c *rest.Config) error {
-		return controller.Run(ctx, c, controller.Options{Tasks: options, Programs: programs, WebFetchAllow: o.WebFetchAllow, MergeGate: o.MergeGate})
+		return controller.Run(ctx, c, controller.Options{Tasks: options, Programs: programs, WebFetchAllow: o.WebFetchAllow, MergeGate: o.MergeGate, Gateways: gateways})
 	})
 	return nil
 }

@@ -117,7 +117,7 @@ func NewOptions() *Options {
 	return &Options{
 		Options: server.Options{
 			DataDir: "_data", BindAddress: "127.0.0.1", Port: DefaultPort, RESTBindAddress: DefaultRESTAddress, LockTimeout: lockTimeout,
-			Console: true, Chat: server.ChatDefaults(),
+			Console: true, Gateways: server.Gateways{Enabled: true}, Chat: server.ChatDefaults(),
 		},
 		Pools: agentprogram.DefaultPoolOptions(), MaxRunning: DefaultMaxRunning, RunDiskLimit: resource.QuantityValue{Quantity: resource.MustParse("10Gi")},
 	}

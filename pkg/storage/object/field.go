@@ -159,36 +159,87 @@ func (t *topic) changedAfter(rev uint64, start, end string) (keys []string, err 
 // UpTo returns the objects whose value of an indexed field is not empty and at most max, in the order of values, at most limit. It
 // reads the newest state, in the cost of what it returns, and is for the server itself.
 func UpTo(ctx context.Context, in storage.Interface, field, upTo string, limit int) (found []runtime.Object, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	_, to := Only(upTo)
+	err = Scan(ctx, in, field, "", to, func(_ string, obj runtime.Object) (bool, error) {
+		found = append(found, obj)
+		return len(found) < limit, nil
+	})
+	return found, err
+}
+
+// Scan calls f with the objects whose value of an indexed field is not empty, at least from and below to, in the order of values and then
+// of keys, until it returns false. It reads the newest state, which may change meanwhile, in the cost of what it calls f with, and is for the
+// server itself. The objects are copies.
+func Scan(ctx context.Context, in storage.Interface, field, from, to string, f func(value string, obj runtime.Object) (more bool, err error)) error {
+	s, err := indexing(in, field)
+	if err != nil {
+		return err
+	}
+	return rows(s, field, from, to, func(value, key string) (bool, error) {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		en := s.topic.get(key)
+		if en == nil {
+			return true, nil
+		}
+		obj, err := s.objectOf(ctx, en)
+		switch {
+		case errors.Is(err, ErrCompacted) || err == nil && s.fields[field](obj) != value: // changed meanwhile
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+		return f(value, obj)
+	})
+}
+
+// Count returns how many values of an indexed field are at least from and below to, in the newest state, published or not, and at most
+// limit. It reads no object, and is for the server itself.
+func Count(in storage.Interface, field, from, to string, limit int) (n int, err error) {
+	s, err := indexing(in, field)
+	if err != nil || limit <= 0 {
+		return 0, err
+	}
+	err = rows(s, field, from, to, func(string, string) (bool, error) {
+		n++
+		return n < limit, nil
+	})
+	return n, err
+}
+
+// Only returns the bounds within which there is one value alone.
+func Only(value string) (from, to string) { return value, value + "\x01" }
+
+// indexing returns the store of an interface, which must index a field.
+func indexing(in storage.Interface, field string) (*Store, error) {
 	s, ok := in.(*Store)
 	if !ok || s.fields[field] == nil {
 		return nil, fmt.Errorf("%T has no index of the field %q", in, field)
 	}
+	return s, nil
+}
+
+// rows calls f with the rows of a field whose values are at least from and below to, until it returns false.
+func rows(s *Store, field, from, to string, f func(value, key string) (more bool, err error)) (err error) {
 	begin := s.fieldRow(field, "", "")
 	begin = begin[:len(begin)-1] // before the value
-	it, err := s.db.engine.NewIter(begin, append(s.fieldRow(field, upTo, ""), 0xff))
+	bound := func(value string) []byte { return append(bytes.Clone(begin), value...) }
+	it, err := s.db.engine.NewIter(bound(from), bound(to))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	for there := it.First(); there && len(found) < limit; there = it.Next() {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
+	for there := it.First(); there; there = it.Next() {
 		value, key, _ := bytes.Cut(it.Key()[len(begin):], []byte{0})
-		en := s.topic.get(s.topic.prefix + string(key))
-		if en == nil {
-			continue
-		}
-		obj, err := s.objectOf(ctx, en)
-		switch {
-		case errors.Is(err, ErrCompacted) || err == nil && s.fields[field](obj) != string(value): // changed meanwhile
-		case err != nil:
-			return nil, err
-		default:
-			found = append(found, obj)
+		if more, err := f(string(value), s.topic.prefix+string(key)); err != nil || !more {
+			return err
 		}
 	}
-	return found, it.Error()
+	return it.Error()
 }
 
 // objectOf returns a copy of the object of an entry.

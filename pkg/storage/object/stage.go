@@ -67,3 +67,14 @@ func Stage(ctx context.Context, in storage.Interface, key string, mutate func(ru
 	}
 	return w, nil
 }
+
+// StageNew prepares a new object that is committed together with other changes, as Create does alone: ttl is in seconds, 0 for none. If
+// the key exists by then, the Txn is refused with an error that IsConflict recognises.
+func StageNew(ctx context.Context, in storage.Interface, key string, obj runtime.Object, ttl uint64) (engine.Part, error) {
+	s, ok := in.(*Store)
+	if !ok {
+		return nil, fmt.Errorf("%T stages nothing", in)
+	}
+	w, _, err := s.creation(ctx, key, obj, ttl)
+	return w, err
+}

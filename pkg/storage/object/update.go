@@ -16,36 +16,15 @@ import (
 
 // Create writes a new object.
 func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
-	k, err := s.key(key, false)
-	if err != nil {
-		return err
-	}
-	if rv, err := versioner.ObjectResourceVersion(obj); err == nil && rv != 0 {
-		return storage.ErrResourceVersionSetOnCreate
-	}
-	if err := versioner.PrepareObjectForStorage(obj); err != nil {
-		return err
-	}
-	plain, err := runtime.Encode(s.codec, obj)
-	if err != nil {
-		return err
-	}
-	if err := tooLarge(plain, nil); err != nil {
-		return err
-	}
-	stored, err := s.transform(ctx, k, plain)
+	w, plain, err := s.creation(ctx, key, obj, ttl)
 	if err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	w := &write{topic: s.topic, key: k, data: stored, expiry: s.db.expiryOf(ttl), decode: s.decoder(plain)}
-	if w.index, err = indexed(s, w, nil, plain, obj); err != nil {
-		return err
-	}
 	if err := w.commit(); errors.Is(err, errConflict) {
-		return storage.NewKeyExistsError(k, 0)
+		return storage.NewKeyExistsError(w.key, 0)
 	} else if err != nil {
 		return err
 	}
@@ -53,6 +32,33 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 		return nil
 	}
 	return s.written(w, plain, out)
+}
+
+// creation returns the write of a new object, and the object as it is encoded.
+func (s *Store) creation(ctx context.Context, key string, obj runtime.Object, ttl uint64) (w *write, plain []byte, err error) {
+	k, err := s.key(key, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if rv, err := versioner.ObjectResourceVersion(obj); err == nil && rv != 0 {
+		return nil, nil, storage.ErrResourceVersionSetOnCreate
+	}
+	if err := versioner.PrepareObjectForStorage(obj); err != nil {
+		return nil, nil, err
+	}
+	if plain, err = runtime.Encode(s.codec, obj); err != nil {
+		return nil, nil, err
+	}
+	if err := tooLarge(plain, nil); err != nil {
+		return nil, nil, err
+	}
+	stored, err := s.transform(ctx, k, plain)
+	if err != nil {
+		return nil, nil, err
+	}
+	w = &write{topic: s.topic, key: k, data: stored, expiry: s.db.expiryOf(ttl), decode: s.decoder(plain)}
+	w.index, err = indexed(s, w, nil, plain, obj)
+	return w, plain, err
 }
 
 // decoder returns a function that decodes the bytes about to be written, or nil if decoded objects are not

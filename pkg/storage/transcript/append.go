@@ -30,27 +30,62 @@ func (s *Store) Append(ctx context.Context, uid types.UID, limit int64, messages
 
 // AppendTo is Append for a session whose messages can be searched.
 func (s *Store) AppendTo(ctx context.Context, to Session, limit int64, messages []v1alpha1.SessionMessage) ([]v1alpha1.SessionMessage, error) {
-	uid := to.UID
-	if owned.Bad(string(uid)) {
-		return nil, fmt.Errorf("append: %w", ErrName)
-	}
-	a := &addition{store: s, uid: uid, session: to, limit: limit, ids: map[string]entry{}}
-	if err := a.prepare(messages); err != nil {
+	p, err := s.Stage(to, limit, messages)
+	if err != nil {
 		return nil, err
 	}
-	l := s.lock(uid)
-	l.Lock()
-	defer l.Unlock()
-	if err := a.place(); err != nil {
-		return nil, err
-	}
-	if len(a.fresh) > 0 {
-		if err := s.write(ctx, engine.Upkeep, a.fill); err != nil {
+	defer p.Release()
+	if len(p.fresh) > 0 {
+		if err := s.write(ctx, engine.Upkeep, p.fill); err != nil {
 			return nil, fmt.Errorf("append: %w", err)
 		}
 	}
-	return a.messages, nil
+	return p.messages, nil
 }
+
+// Stage prepares an AppendTo that is committed together with other changes. Nobody else writes in the transcript, or reads it, until
+// Release, which must follow the commit.
+func (s *Store) Stage(to Session, limit int64, messages []v1alpha1.SessionMessage) (*Staged, error) {
+	if owned.Bad(string(to.UID)) {
+		return nil, fmt.Errorf("append: %w", ErrName)
+	}
+	p := &Staged{addition{store: s, uid: to.UID, session: to, limit: limit, ids: map[string]entry{}}}
+	if err := p.prepare(messages); err != nil {
+		return nil, err
+	}
+	s.lock(p.uid).Lock()
+	if err := p.place(); err != nil {
+		p.Release()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Staged is an append that is going to be committed; it is an engine.Part.
+type Staged struct{ addition }
+
+// Messages returns the messages as they will be stored.
+func (p *Staged) Messages() []v1alpha1.SessionMessage { return p.messages }
+
+// Release lets others write in the transcript.
+func (p *Staged) Release() { p.store.lock(p.uid).Unlock() }
+
+// Check refuses nothing: the transcript is locked since Stage.
+func (*Staged) Check() error { return nil }
+
+// Write writes the messages that are not stored yet.
+func (p *Staged) Write(b engine.Batch) error {
+	if len(p.fresh) == 0 {
+		return nil
+	}
+	return p.fill(b)
+}
+
+// Abandon has nothing to revert.
+func (*Staged) Abandon() {}
+
+// Publish shows nothing: the transcript is read from the engine.
+func (*Staged) Publish() {}
 
 // addition is one Append.
 type addition struct {

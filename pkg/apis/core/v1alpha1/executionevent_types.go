@@ -152,7 +152,8 @@ const (
 
 // Events of messages to the outside.
 const (
-	// EventGatewayDeliveryCompleted: a message was delivered through a gateway. Content: that of the producer.
+	// EventGatewayDeliveryCompleted: a message was delivered through a gateway. Content: gateway, deliveryId, eventId, kind, attempts,
+	// providerMessageId.
 	EventGatewayDeliveryCompleted EventType = "GatewayDeliveryCompleted"
 )
 

@@ -442,8 +442,9 @@ const (
 	ReasonMonitorHeadMoved = "HeadChanged"
 	// ReasonMonitorGateClosed: the operator does not permit merging (PLATFORM_REPOSITORY_MONITOR_AUTOMERGE_GATE).
 	ReasonMonitorGateClosed = "MergeGateClosed"
-	// ReasonMonitorNotReady: the review or the code host says that something is lacking before a merge.
-	ReasonMonitorNotReady = "NotReady"
+	// ReasonNotReady: the review or the code host says that something is lacking before a merge. For Ready=False of a gateway or a
+	// binding: another condition is not met.
+	ReasonNotReady = "NotReady"
 	// ReasonMonitorNotOpen: the pull request or issue is not open.
 	ReasonMonitorNotOpen = "NotOpen"
 	// ReasonMonitorNotEnabled: the monitor is not set up for what was asked for. Change its spec.
@@ -462,8 +463,8 @@ const (
 	ReasonMonitorHostRefused = "CodeHostRefused"
 	// ReasonMonitorTaskRefused: the task of the agent was not accepted. Correct the monitor or its Agent.
 	ReasonMonitorTaskRefused = "TaskRefused"
-	// ReasonMonitorTaskGone: the task of the agent was deleted.
-	ReasonMonitorTaskGone = "TaskGone"
+	// ReasonTaskGone: the task of the agent of a monitor, or the one that answers an event of a gateway, was deleted before it ended.
+	ReasonTaskGone = "TaskGone"
 	// ReasonMonitorNothingPublished: the agent published no change.
 	ReasonMonitorNothingPublished = "NothingPublished"
 	// ReasonMonitorRepositoryRead: the credential of the monitor can read its repository.
@@ -488,6 +489,63 @@ const (
 	ReasonDeliveryAgentMissing = "AgentMissing"
 	// ReasonDeliveryAgentNoRuntime: the Agent for a label has no runtime.
 	ReasonDeliveryAgentNoRuntime = "AgentWithoutRuntime"
+)
+
+// Reasons of the conditions of gateways, of their classes and of bindings. The message says what is wrong.
+const (
+	// ReasonReferencesResolved: what the object refers to was found.
+	ReasonReferencesResolved = "ReferencesResolved"
+	// ReasonReferencesNotResolved: something that the object refers to is missing, or does not permit it.
+	ReasonReferencesNotResolved = "ReferencesNotResolved"
+	// ReasonProbeSucceeded: the adapter answered, and can do what its class asks for.
+	ReasonProbeSucceeded = "ProbeSucceeded"
+	// ReasonProbeFailed: the adapter did not answer as it should. It is asked again.
+	ReasonProbeFailed = "ProbeFailed"
+	// ReasonProgrammed: events are routed by the binding.
+	ReasonProgrammed = "Programmed"
+	// ReasonAmbiguousOrUnsupported: another binding matches the same with the same priority, or the gateway cannot do what the binding
+	// asks for.
+	ReasonAmbiguousOrUnsupported = "AmbiguousOrUnsupported"
+)
+
+// Reasons of events and deliveries of gateways.
+const (
+	// ReasonNoBinding: no GatewayBinding is for the conversation of the event.
+	ReasonNoBinding = "NoBinding"
+	// ReasonAmbiguousBinding: more than one binding is. Give them different priorities, and replay the event.
+	ReasonAmbiguousBinding = "AmbiguousBinding"
+	// ReasonSenderNotAllowed: the senderPolicy of the binding does not have the sender.
+	ReasonSenderNotAllowed = "SenderNotAllowed"
+	// ReasonSessionQueueFull: too many events wait in the session.
+	ReasonSessionQueueFull = "SessionQueueFull"
+	// ReasonGatewayObstacle: the task cannot be made yet. It is tried again.
+	ReasonGatewayObstacle = "DispatchDelayed"
+	// ReasonGatewayTaskRefused: the task is not accepted. Correct the binding or its Agent.
+	ReasonGatewayTaskRefused = "DispatchRefused"
+	// ReasonGatewayAnswered: the answer is a delivery.
+	ReasonGatewayAnswered = "Answered"
+	// ReasonGatewayExpired: it took too long.
+	ReasonGatewayExpired = "Expired"
+	// ReasonGatewayGone: the gateway was deleted, or another one has its name.
+	ReasonGatewayGone = "GatewayGone"
+	// ReasonGatewayDecided: the event decided on an approval.
+	ReasonGatewayDecided = "DecisionCounted"
+	// ReasonGatewayDecisionRefused: the event was to decide on an approval, and may not, or there is none of that code.
+	ReasonGatewayDecisionRefused = "DecisionRefused"
+	// ReasonNotReached: the adapter could not be reached, and was sent nothing.
+	ReasonNotReached = "NotReached"
+	// ReasonSendFailed: the adapter says that it could not deliver. It is asked again.
+	ReasonSendFailed = "SendFailed"
+	// ReasonOutcomeUnknown: no answer came, or none that can be read. The text may have been posted.
+	ReasonOutcomeUnknown = "OutcomeUnknown"
+	// ReasonNotDeliverable: the adapter says that it can never deliver this.
+	ReasonNotDeliverable = "NotDeliverable"
+	// ReasonAttemptsSpent: it was sent as often as it may be.
+	ReasonAttemptsSpent = "AttemptsSpent"
+	// ReasonGatewayAbandoned: a person gave it up.
+	ReasonGatewayAbandoned = "Abandoned"
+	// ReasonGatewayDelivered: the adapter says that it was delivered.
+	ReasonGatewayDelivered = "Delivered"
 )
 
 // ReasonNotFound is the reason of a task that refers to an object of a kind, such as Agent, which does not exist.

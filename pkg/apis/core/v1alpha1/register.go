@@ -4,6 +4,9 @@
 package v1alpha1
 
 import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,6 +30,15 @@ var (
 // Resource qualifies a resource name with the group.
 func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
+}
+
+// Plural returns the resource of a kind. The guess of apimachinery does not know that a y stays after a vowel.
+func Plural(kind string) string {
+	if strings.HasSuffix(kind, "ay") {
+		return strings.ToLower(kind) + "s"
+	}
+	guess, _ := meta.UnsafeGuessKindToResource(SchemeGroupVersion.WithKind(kind))
+	return guess.Resource
 }
 
 // RESTObject is a kind whose objects REST clients see as they are. It has rows in the REST paths because it says so.
@@ -59,6 +71,9 @@ func KnownTypes() []runtime.Object {
 		&SessionTranscript{}, &ToolCall{}, &Chat{}, &ChatConfig{},
 		&TaskQuery{},
 		&CodeHostDelivery{}, &CodeHostDeliveryList{},
+		&GatewayClass{}, &GatewayClassList{}, &Gateway{}, &GatewayList{}, &GatewayBinding{}, &GatewayBindingList{},
+		&GatewayIdentity{}, &GatewayIdentityList{}, &GatewayEvent{}, &GatewayEventList{}, &GatewayDelivery{}, &GatewayDeliveryList{},
+		&GatewayProbe{}, &GatewayRecordQuery{},
 		&RepositoryMonitor{}, &RepositoryMonitorList{}, &MonitorRunRequest{}, &MonitorCommandRequest{}, &MonitorCodeHostCall{},
 		&MonitorRun{}, &MonitorRunList{}, &MonitorItem{}, &MonitorItemList{}, &MonitorCommand{}, &MonitorCommandList{},
 		&MonitorWorkAction{}, &MonitorWorkActionList{}, &MonitorMutation{}, &MonitorMutationList{},

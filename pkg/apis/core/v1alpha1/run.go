@@ -26,7 +26,9 @@ func (t *Task) RunOfSchedule() *Task {
 // no tree and to no schedule. The console makes the same one.
 func (t *Task) Again() *Task {
 	run := &Task{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Labels: maps.Clone(t.Labels)}, Spec: *t.once()}
-	maps.DeleteFunc(run.Labels, func(key, _ string) bool { return strings.HasPrefix(key, LabelPrefix) })
+	maps.DeleteFunc(run.Labels, func(key, _ string) bool {
+		return strings.HasPrefix(key, LabelPrefix) || strings.HasPrefix(key, GatewayPrefix)
+	})
 	if ref := run.Spec.SessionRef; ref != nil {
 		ref.PromptIncluded = false // the session has gone on since
 	}

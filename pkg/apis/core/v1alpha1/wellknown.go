@@ -117,6 +117,31 @@ const (
 	AnnotationGitHubRepository = LabelPrefix + "github-repository"
 )
 
+// GatewayPrefix starts the labels and annotations about gateways.
+const GatewayPrefix = "gateway.platform.ai/"
+
+// Labels and annotations of the tasks that answer events of gateways. Only the server and its controllers write them.
+const (
+	// The labels have names that are made fit for labels, the annotations have them whole.
+	LabelGateway              = GatewayPrefix + "gateway"
+	LabelGatewayBinding       = GatewayPrefix + "binding"
+	LabelGatewayEvent         = GatewayPrefix + "event-id"
+	LabelGatewaySession       = GatewayPrefix + "session"
+	AnnotationGatewayName     = GatewayPrefix + "gateway-name"
+	AnnotationGatewayBinding  = GatewayPrefix + "binding-name"
+	AnnotationGatewayEvent    = GatewayPrefix + "event-id"
+	AnnotationGatewayExternal = GatewayPrefix + "external-event-id"
+	AnnotationGatewayDelivery = GatewayPrefix + "delivery-id"
+	AnnotationGatewayMessage  = GatewayPrefix + "provider-message-id"
+)
+
+// Marks of the Secrets of gateways. The annotation AnnotationGatewayName names the gateway that may use the Secret.
+const (
+	LabelGatewayInboundAuth   = GatewayPrefix + "inbound-auth"
+	LabelGatewayOutboundAuth  = GatewayPrefix + "outbound-auth"
+	AnnotationGatewayEndpoint = GatewayPrefix + "adapter-endpoint"
+)
+
 // Annotations that only the controller and the server write.
 const (
 	// AnnotationRequestedBy is the user name of a task's creator.
@@ -227,6 +252,14 @@ const (
 	ConditionCancelRequested = "CancelRequested"
 	// ConditionReady is True on an Agent, Provider or Skill that can be used.
 	ConditionReady = "Ready"
+	// ConditionAccepted: the spec of a gateway, of its class or of a binding is usable.
+	ConditionAccepted = "Accepted"
+	// ConditionResolvedRefs: what a gateway or a binding refers to was found.
+	ConditionResolvedRefs = "ResolvedRefs"
+	// ConditionConnected: the adapter of a gateway answered, and can do what its class asks for.
+	ConditionConnected = "Connected"
+	// ConditionProgrammed: events are routed by a binding.
+	ConditionProgrammed = "Programmed"
 	// ConditionSandboxReady is True on an Agent whose programs (code_exec) are confined to a sandbox where they run, and
 	// False if they are refused there, or run without one. Agents that run no programs lack it.
 	ConditionSandboxReady = "SandboxReady"

@@ -20,6 +20,10 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&AgentList{}, func(obj interface{}) { SetObjectDefaults_AgentList(obj.(*AgentList)) })
 	scheme.AddTypeDefaultingFunc(&AgentRuntime{}, func(obj interface{}) { SetObjectDefaults_AgentRuntime(obj.(*AgentRuntime)) })
 	scheme.AddTypeDefaultingFunc(&AgentRuntimeList{}, func(obj interface{}) { SetObjectDefaults_AgentRuntimeList(obj.(*AgentRuntimeList)) })
+	scheme.AddTypeDefaultingFunc(&GatewayBinding{}, func(obj interface{}) { SetObjectDefaults_GatewayBinding(obj.(*GatewayBinding)) })
+	scheme.AddTypeDefaultingFunc(&GatewayBindingList{}, func(obj interface{}) { SetObjectDefaults_GatewayBindingList(obj.(*GatewayBindingList)) })
+	scheme.AddTypeDefaultingFunc(&GatewayClass{}, func(obj interface{}) { SetObjectDefaults_GatewayClass(obj.(*GatewayClass)) })
+	scheme.AddTypeDefaultingFunc(&GatewayClassList{}, func(obj interface{}) { SetObjectDefaults_GatewayClassList(obj.(*GatewayClassList)) })
 	scheme.AddTypeDefaultingFunc(&MemoryProposal{}, func(obj interface{}) { SetObjectDefaults_MemoryProposal(obj.(*MemoryProposal)) })
 	scheme.AddTypeDefaultingFunc(&MemoryProposalList{}, func(obj interface{}) { SetObjectDefaults_MemoryProposalList(obj.(*MemoryProposalList)) })
 	scheme.AddTypeDefaultingFunc(&MemoryProposalSearch{}, func(obj interface{}) { SetObjectDefaults_MemoryProposalSearch(obj.(*MemoryProposalSearch)) })
@@ -121,6 +125,47 @@ func SetObjectDefaults_AgentRuntimeList(in *AgentRuntimeList) {
 	for i := range in.Items {
 		a := &in.Items[i]
 		SetObjectDefaults_AgentRuntime(a)
+	}
+}
+
+func SetObjectDefaults_GatewayBinding(in *GatewayBinding) {
+	if in.Spec.SenderPolicy.Mode == "" {
+		in.Spec.SenderPolicy.Mode = "allowlist"
+	}
+	if in.Spec.Session.Mode == "" {
+		in.Spec.Session.Mode = "context"
+	}
+	if in.Spec.TaskDefaults.RetryPolicy != nil {
+		if in.Spec.TaskDefaults.RetryPolicy.BackoffMultiplier == nil {
+			var ptrVar1 float64 = 2
+			in.Spec.TaskDefaults.RetryPolicy.BackoffMultiplier = &ptrVar1
+		}
+	}
+	if in.Spec.ActiveTurnBehavior == "" {
+		in.Spec.ActiveTurnBehavior = "queue"
+	}
+	if in.Spec.LateAnswers.Policy == "" {
+		in.Spec.LateAnswers.Policy = "mark"
+	}
+}
+
+func SetObjectDefaults_GatewayBindingList(in *GatewayBindingList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_GatewayBinding(a)
+	}
+}
+
+func SetObjectDefaults_GatewayClass(in *GatewayClass) {
+	if in.Spec.Category == "" {
+		in.Spec.Category = "chat"
+	}
+}
+
+func SetObjectDefaults_GatewayClassList(in *GatewayClassList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_GatewayClass(a)
 	}
 }
 

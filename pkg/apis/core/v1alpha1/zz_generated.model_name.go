@@ -369,6 +369,196 @@ func (in ForkContextEvent) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Gateway) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.Gateway"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayAdapter) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayAdapter"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayBinding) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayBinding"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayBindingList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayBindingList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayBindingSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayBindingSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayBindingStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayBindingStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayCapabilities) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayCapabilities"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayClass) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayClass"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayClassList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayClassList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayClassSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayClassSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayClassStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayClassStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayDelivery) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayDelivery"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayDeliveryList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayDeliveryList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayDeliverySpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayDeliverySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayDeliveryStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayDeliveryStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayEvent) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayEvent"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayEventDecision) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayEventDecision"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayEventList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayEventList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayEventSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayEventSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayEventStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayEventStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayIdentity) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayIdentity"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayIdentityList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayIdentityList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayIdentitySpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayIdentitySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayLateAnswers) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayLateAnswers"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayMatch) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayMatch"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayObservedCapabilities) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayObservedCapabilities"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayOwner) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayOwner"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayProbe) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayProbe"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayRecordQuery) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayRecordQuery"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayRecordQuerySpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayRecordQuerySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayRecordQueryStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayRecordQueryStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewaySenderPolicy) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewaySenderPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayService) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayService"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewaySession) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewaySession"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewaySpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewaySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayTaskDefaults) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.GatewayTaskDefaults"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KeyReference) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.KeyReference"
 }

@@ -210,6 +210,126 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type Gateway
+	scheme.AddValidationFunc(
+		(*Gateway)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_Gateway(
+					ctx, op, nil, /* fldPath */
+					obj.(*Gateway),
+					safe.Cast[*Gateway](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type GatewayBinding
+	scheme.AddValidationFunc(
+		(*GatewayBinding)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_GatewayBinding(
+					ctx, op, nil, /* fldPath */
+					obj.(*GatewayBinding),
+					safe.Cast[*GatewayBinding](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type GatewayClass
+	scheme.AddValidationFunc(
+		(*GatewayClass)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_GatewayClass(
+					ctx, op, nil, /* fldPath */
+					obj.(*GatewayClass),
+					safe.Cast[*GatewayClass](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type GatewayDelivery
+	scheme.AddValidationFunc(
+		(*GatewayDelivery)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_GatewayDelivery(
+					ctx, op, nil, /* fldPath */
+					obj.(*GatewayDelivery),
+					safe.Cast[*GatewayDelivery](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type GatewayEvent
+	scheme.AddValidationFunc(
+		(*GatewayEvent)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_GatewayEvent(
+					ctx, op, nil, /* fldPath */
+					obj.(*GatewayEvent),
+					safe.Cast[*GatewayEvent](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type GatewayIdentity
+	scheme.AddValidationFunc(
+		(*GatewayIdentity)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_GatewayIdentity(
+					ctx, op, nil, /* fldPath */
+					obj.(*GatewayIdentity),
+					safe.Cast[*GatewayIdentity](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type GatewayProbe
+	scheme.AddValidationFunc(
+		(*GatewayProbe)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_GatewayProbe(
+					ctx, op, nil, /* fldPath */
+					obj.(*GatewayProbe),
+					safe.Cast[*GatewayProbe](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type GatewayRecordQuery
+	scheme.AddValidationFunc(
+		(*GatewayRecordQuery)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_GatewayRecordQuery(
+					ctx, op, nil, /* fldPath */
+					obj.(*GatewayRecordQuery),
+					safe.Cast[*GatewayRecordQuery](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type Memory
 	scheme.AddValidationFunc(
 		(*Memory)(nil),
@@ -6319,6 +6439,3462 @@ func Validate_ForkSession(
 	ctx context.Context, op operation.Operation, fldPath *field.Path,
 	obj, oldObj *ForkSession) (errs field.ErrorList) {
 	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForForkSession, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_Gateway validates an instance of Gateway according
+// to declarative validation rules in the API schema.
+func Validate_Gateway(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *Gateway) (errs field.ErrorList) {
+	{ // field Gateway.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *Gateway) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field Gateway.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewaySpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewaySpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *Gateway) *GatewaySpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field Gateway.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *Gateway) *GatewayStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayAdapter validates an instance of GatewayAdapter according
+// to declarative validation rules in the API schema.
+func Validate_GatewayAdapter(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayAdapter) (errs field.ErrorList) {
+	{ // field GatewayAdapter.Endpoint
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 2048); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayAdapter) *string {
+				return &oldObj.Endpoint
+			})
+		errs = append(errs, fn(fldPath.Child("endpoint"), &obj.Endpoint, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayAdapter.ServiceRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayService,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayService(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayAdapter) *GatewayService {
+				return oldObj.ServiceRef
+			})
+		errs = append(errs, fn(fldPath.Child("serviceRef"), obj.ServiceRef, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayBinding validates an instance of GatewayBinding according
+// to declarative validation rules in the API schema.
+func Validate_GatewayBinding(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayBinding) (errs field.ErrorList) {
+	{ // field GatewayBinding.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBinding) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBinding.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayBindingSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayBindingSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBinding) *GatewayBindingSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBinding.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayBindingStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayBindingStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBinding) *GatewayBindingStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayBindingSpec validates an instance of GatewayBindingSpec according
+// to declarative validation rules in the API schema.
+func Validate_GatewayBindingSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayBindingSpec) (errs field.ErrorList) {
+	{ // field GatewayBindingSpec.GatewayRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingSpec) *LocalReference {
+				return &oldObj.GatewayRef
+			})
+		errs = append(errs, fn(fldPath.Child("gatewayRef"), &obj.GatewayRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBindingSpec.AgentRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingSpec) *LocalReference {
+				return &oldObj.AgentRef
+			})
+		errs = append(errs, fn(fldPath.Child("agentRef"), &obj.AgentRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBindingSpec.Match
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayMatch,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayMatch(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingSpec) *GatewayMatch {
+				return &oldObj.Match
+			})
+		errs = append(errs, fn(fldPath.Child("match"), &obj.Match, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBindingSpec.SenderPolicy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewaySenderPolicy,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewaySenderPolicy(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingSpec) *GatewaySenderPolicy {
+				return &oldObj.SenderPolicy
+			})
+		errs = append(errs, fn(fldPath.Child("senderPolicy"), &obj.SenderPolicy, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBindingSpec.Priority
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 1000); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, -1000); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingSpec) *int32 {
+				return &oldObj.Priority
+			})
+		errs = append(errs, fn(fldPath.Child("priority"), &obj.Priority, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBindingSpec.Session
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewaySession,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewaySession(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingSpec) *GatewaySession {
+				return &oldObj.Session
+			})
+		errs = append(errs, fn(fldPath.Child("session"), &obj.Session, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBindingSpec.TaskDefaults
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayTaskDefaults,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayTaskDefaults(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingSpec) *GatewayTaskDefaults {
+				return &oldObj.TaskDefaults
+			})
+		errs = append(errs, fn(fldPath.Child("taskDefaults"), &obj.TaskDefaults, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBindingSpec.ActiveTurnBehavior
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayTurnBehavior,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayTurnBehavior(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingSpec) *GatewayTurnBehavior {
+				return &oldObj.ActiveTurnBehavior
+			})
+		errs = append(errs, fn(fldPath.Child("activeTurnBehavior"), &obj.ActiveTurnBehavior, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBindingSpec.LateAnswers
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayLateAnswers,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayLateAnswers(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingSpec) *GatewayLateAnswers {
+				return &oldObj.LateAnswers
+			})
+		errs = append(errs, fn(fldPath.Child("lateAnswers"), &obj.LateAnswers, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayBindingStatus validates an instance of GatewayBindingStatus according
+// to declarative validation rules in the API schema.
+func Validate_GatewayBindingStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayBindingStatus) (errs field.ErrorList) {
+	{ // field GatewayBindingStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBindingStatus.Conditions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []v1.Condition,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, validation.Validate_Condition); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingStatus) []v1.Condition {
+				return oldObj.Conditions
+			})
+		errs = append(errs, fn(fldPath.Child("conditions"), obj.Conditions, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForGatewayCategory = sets.New(GatewayChat, GatewayEvents, GatewayHTTP, GatewayInternal, GatewayWebhook)
+
+// Validate_GatewayCategory validates an instance of GatewayCategory according
+// to declarative validation rules in the API schema.
+func Validate_GatewayCategory(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayCategory) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForGatewayCategory, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayClass validates an instance of GatewayClass according
+// to declarative validation rules in the API schema.
+func Validate_GatewayClass(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayClass) (errs field.ErrorList) {
+	{ // field GatewayClass.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayClass) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayClass.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayClassSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayClassSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayClass) *GatewayClassSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayClass.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayClassStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayClassStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayClass) *GatewayClassStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayClassSpec validates an instance of GatewayClassSpec according
+// to declarative validation rules in the API schema.
+func Validate_GatewayClassSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayClassSpec) (errs field.ErrorList) {
+	{ // field GatewayClassSpec.ContractVersion
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayContract,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayContract(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayClassSpec) *GatewayContract {
+				return &oldObj.ContractVersion
+			})
+		errs = append(errs, fn(fldPath.Child("contractVersion"), &obj.ContractVersion, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayClassSpec.Category
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayCategory,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayCategory(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayClassSpec) *GatewayCategory {
+				return &oldObj.Category
+			})
+		errs = append(errs, fn(fldPath.Child("category"), &obj.Category, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayClassSpec.AllowedMetadataKeys
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 32).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayClassSpec) []string {
+				return oldObj.AllowedMetadataKeys
+			})
+		errs = append(errs, fn(fldPath.Child("allowedMetadataKeys"), obj.AllowedMetadataKeys, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayClassStatus validates an instance of GatewayClassStatus according
+// to declarative validation rules in the API schema.
+func Validate_GatewayClassStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayClassStatus) (errs field.ErrorList) {
+	{ // field GatewayClassStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayClassStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayClassStatus.Conditions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []v1.Condition,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, validation.Validate_Condition); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayClassStatus) []v1.Condition {
+				return oldObj.Conditions
+			})
+		errs = append(errs, fn(fldPath.Child("conditions"), obj.Conditions, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForGatewayContract = sets.New(GatewayContractV1)
+
+// Validate_GatewayContract validates an instance of GatewayContract according
+// to declarative validation rules in the API schema.
+func Validate_GatewayContract(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayContract) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForGatewayContract, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayDelivery validates an instance of GatewayDelivery according
+// to declarative validation rules in the API schema.
+func Validate_GatewayDelivery(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayDelivery) (errs field.ErrorList) {
+	{ // field GatewayDelivery.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDelivery) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDelivery.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayDeliverySpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayDeliverySpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDelivery) *GatewayDeliverySpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDelivery.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayDeliveryStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayDeliveryStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDelivery) *GatewayDeliveryStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForGatewayDeliveryKind = sets.New(GatewayDeliveryError, GatewayDeliveryFinal, GatewayDeliveryInterim)
+
+// Validate_GatewayDeliveryKind validates an instance of GatewayDeliveryKind according
+// to declarative validation rules in the API schema.
+func Validate_GatewayDeliveryKind(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayDeliveryKind) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForGatewayDeliveryKind, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayDeliverySpec validates an instance of GatewayDeliverySpec according
+// to declarative validation rules in the API schema.
+func Validate_GatewayDeliverySpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayDeliverySpec) (errs field.ErrorList) {
+	{ // field GatewayDeliverySpec.GatewayOwner
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayOwner,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayOwner(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliverySpec) *GatewayOwner {
+				return &oldObj.GatewayOwner
+			})
+		errs = append(errs, fn(safe.Value(fldPath, func() *field.Path { return fldPath.Child("GatewayOwner") }), &obj.GatewayOwner, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDeliverySpec.IdempotencyID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliverySpec) *string {
+				return &oldObj.IdempotencyID
+			})
+		errs = append(errs, fn(fldPath.Child("idempotencyId"), &obj.IdempotencyID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDeliverySpec.EventID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliverySpec) *string {
+				return &oldObj.EventID
+			})
+		errs = append(errs, fn(fldPath.Child("eventId"), &obj.EventID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDeliverySpec.SessionName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliverySpec) *string {
+				return &oldObj.SessionName
+			})
+		errs = append(errs, fn(fldPath.Child("sessionName"), &obj.SessionName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDeliverySpec.Kind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayDeliveryKind,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayDeliveryKind(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliverySpec) *GatewayDeliveryKind {
+				return &oldObj.Kind
+			})
+		errs = append(errs, fn(fldPath.Child("kind"), &obj.Kind, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDeliverySpec.AccountID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliverySpec) *string {
+				return &oldObj.AccountID
+			})
+		errs = append(errs, fn(fldPath.Child("accountId"), &obj.AccountID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDeliverySpec.ContextID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliverySpec) *string {
+				return &oldObj.ContextID
+			})
+		errs = append(errs, fn(fldPath.Child("contextId"), &obj.ContextID, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForGatewayDeliveryState = sets.New(GatewayDeliveryDeadLettered, GatewayDeliveryDelivered, GatewayDeliveryExpired, GatewayDeliveryFailed, GatewayDeliveryPending, GatewayDeliveryRetryScheduled, GatewayDeliverySending)
+
+// Validate_GatewayDeliveryState validates an instance of GatewayDeliveryState according
+// to declarative validation rules in the API schema.
+func Validate_GatewayDeliveryState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayDeliveryState) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForGatewayDeliveryState, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayDeliveryStatus validates an instance of GatewayDeliveryStatus according
+// to declarative validation rules in the API schema.
+func Validate_GatewayDeliveryStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayDeliveryStatus) (errs field.ErrorList) {
+	{ // field GatewayDeliveryStatus.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayDeliveryState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayDeliveryState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliveryStatus) *GatewayDeliveryState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDeliveryStatus.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliveryStatus) *string {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDeliveryStatus.RetriedBy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliveryStatus) *string {
+				return &oldObj.RetriedBy
+			})
+		errs = append(errs, fn(fldPath.Child("retriedBy"), &obj.RetriedBy, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDeliveryStatus.LeaseHolder
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliveryStatus) *string {
+				return &oldObj.LeaseHolder
+			})
+		errs = append(errs, fn(fldPath.Child("leaseHolder"), &obj.LeaseHolder, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDeliveryStatus.ProviderMessageID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliveryStatus) *string {
+				return &oldObj.ProviderMessageID
+			})
+		errs = append(errs, fn(fldPath.Child("providerMessageId"), &obj.ProviderMessageID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayDeliveryStatus.LastError
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayDeliveryStatus) *string {
+				return &oldObj.LastError
+			})
+		errs = append(errs, fn(fldPath.Child("lastError"), &obj.LastError, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayEvent validates an instance of GatewayEvent according
+// to declarative validation rules in the API schema.
+func Validate_GatewayEvent(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayEvent) (errs field.ErrorList) {
+	{ // field GatewayEvent.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEvent) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEvent.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayEventSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayEventSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEvent) *GatewayEventSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEvent.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayEventStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayEventStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEvent) *GatewayEventStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayEventDecision validates an instance of GatewayEventDecision according
+// to declarative validation rules in the API schema.
+func Validate_GatewayEventDecision(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayEventDecision) (errs field.ErrorList) {
+	{ // field GatewayEventDecision.Decision
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 16); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventDecision) *string {
+				return &oldObj.Decision
+			})
+		errs = append(errs, fn(fldPath.Child("decision"), &obj.Decision, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventDecision.Code
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventDecision) *string {
+				return &oldObj.Code
+			})
+		errs = append(errs, fn(fldPath.Child("code"), &obj.Code, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventDecision.Approval
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventDecision) *string {
+				return &oldObj.Approval
+			})
+		errs = append(errs, fn(fldPath.Child("approval"), &obj.Approval, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventDecision.Subject
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventDecision) *string {
+				return &oldObj.Subject
+			})
+		errs = append(errs, fn(fldPath.Child("subject"), &obj.Subject, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayEventSpec validates an instance of GatewayEventSpec according
+// to declarative validation rules in the API schema.
+func Validate_GatewayEventSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayEventSpec) (errs field.ErrorList) {
+	{ // field GatewayEventSpec.GatewayOwner
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayOwner,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayOwner(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventSpec) *GatewayOwner {
+				return &oldObj.GatewayOwner
+			})
+		errs = append(errs, fn(safe.Value(fldPath, func() *field.Path { return fldPath.Child("GatewayOwner") }), &obj.GatewayOwner, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventSpec.ExternalEventID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventSpec) *string {
+				return &oldObj.ExternalEventID
+			})
+		errs = append(errs, fn(fldPath.Child("externalEventId"), &obj.ExternalEventID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventSpec.PayloadSHA256
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventSpec) *string {
+				return &oldObj.PayloadSHA256
+			})
+		errs = append(errs, fn(fldPath.Child("payloadSHA256"), &obj.PayloadSHA256, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventSpec.ProtocolVersion
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayContract,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayContract(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventSpec) *GatewayContract {
+				return &oldObj.ProtocolVersion
+			})
+		errs = append(errs, fn(fldPath.Child("protocolVersion"), &obj.ProtocolVersion, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventSpec.EventType
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventSpec) *string {
+				return &oldObj.EventType
+			})
+		errs = append(errs, fn(fldPath.Child("eventType"), &obj.EventType, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventSpec.AccountID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventSpec) *string {
+				return &oldObj.AccountID
+			})
+		errs = append(errs, fn(fldPath.Child("accountId"), &obj.AccountID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventSpec.ContextID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventSpec) *string {
+				return &oldObj.ContextID
+			})
+		errs = append(errs, fn(fldPath.Child("contextId"), &obj.ContextID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventSpec.SenderID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventSpec) *string {
+				return &oldObj.SenderID
+			})
+		errs = append(errs, fn(fldPath.Child("senderId"), &obj.SenderID, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForGatewayEventState = sets.New(GatewayEventAccepted, GatewayEventCompleted, GatewayEventDeadLettered, GatewayEventDispatching, GatewayEventExpired, GatewayEventQueued, GatewayEventRejected, GatewayEventTaskCreated)
+
+// Validate_GatewayEventState validates an instance of GatewayEventState according
+// to declarative validation rules in the API schema.
+func Validate_GatewayEventState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayEventState) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForGatewayEventState, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayEventStatus validates an instance of GatewayEventStatus according
+// to declarative validation rules in the API schema.
+func Validate_GatewayEventStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayEventStatus) (errs field.ErrorList) {
+	{ // field GatewayEventStatus.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayEventState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayEventState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventStatus) *GatewayEventState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventStatus.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventStatus) *string {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventStatus.StateMessage
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventStatus) *string {
+				return &oldObj.StateMessage
+			})
+		errs = append(errs, fn(fldPath.Child("stateMessage"), &obj.StateMessage, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventStatus.LeaseHolder
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventStatus) *string {
+				return &oldObj.LeaseHolder
+			})
+		errs = append(errs, fn(fldPath.Child("leaseHolder"), &obj.LeaseHolder, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventStatus.ReplayedBy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventStatus) *string {
+				return &oldObj.ReplayedBy
+			})
+		errs = append(errs, fn(fldPath.Child("replayedBy"), &obj.ReplayedBy, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayEventStatus.Decision
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayEventDecision,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayEventDecision(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayEventStatus) *GatewayEventDecision {
+				return oldObj.Decision
+			})
+		errs = append(errs, fn(fldPath.Child("decision"), obj.Decision, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayIdentity validates an instance of GatewayIdentity according
+// to declarative validation rules in the API schema.
+func Validate_GatewayIdentity(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayIdentity) (errs field.ErrorList) {
+	{ // field GatewayIdentity.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayIdentity) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayIdentity.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayIdentitySpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayIdentitySpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayIdentity) *GatewayIdentitySpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayIdentitySpec validates an instance of GatewayIdentitySpec according
+// to declarative validation rules in the API schema.
+func Validate_GatewayIdentitySpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayIdentitySpec) (errs field.ErrorList) {
+	{ // field GatewayIdentitySpec.GatewayRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *LocalReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_LocalReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayIdentitySpec) *LocalReference {
+				return &oldObj.GatewayRef
+			})
+		errs = append(errs, fn(fldPath.Child("gatewayRef"), &obj.GatewayRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayIdentitySpec.AccountID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayIdentitySpec) *string {
+				return &oldObj.AccountID
+			})
+		errs = append(errs, fn(fldPath.Child("accountId"), &obj.AccountID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayIdentitySpec.SenderID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayIdentitySpec) *string {
+				return &oldObj.SenderID
+			})
+		errs = append(errs, fn(fldPath.Child("senderId"), &obj.SenderID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayIdentitySpec.Username
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 512); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayIdentitySpec) *string {
+				return &oldObj.Username
+			})
+		errs = append(errs, fn(fldPath.Child("username"), &obj.Username, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayIdentitySpec.Groups
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 64).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayIdentitySpec) []string {
+				return oldObj.Groups
+			})
+		errs = append(errs, fn(fldPath.Child("groups"), obj.Groups, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayLateAnswers validates an instance of GatewayLateAnswers according
+// to declarative validation rules in the API schema.
+func Validate_GatewayLateAnswers(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayLateAnswers) (errs field.ErrorList) {
+	{ // field GatewayLateAnswers.Policy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayLatePolicy,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayLatePolicy(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayLateAnswers) *GatewayLatePolicy {
+				return &oldObj.Policy
+			})
+		errs = append(errs, fn(fldPath.Child("policy"), &obj.Policy, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForGatewayLatePolicy = sets.New(GatewayLateExpire, GatewayLateMark)
+
+// Validate_GatewayLatePolicy validates an instance of GatewayLatePolicy according
+// to declarative validation rules in the API schema.
+func Validate_GatewayLatePolicy(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayLatePolicy) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForGatewayLatePolicy, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayMatch validates an instance of GatewayMatch according
+// to declarative validation rules in the API schema.
+func Validate_GatewayMatch(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayMatch) (errs field.ErrorList) {
+	{ // field GatewayMatch.AccountID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayMatch) *string {
+				return &oldObj.AccountID
+			})
+		errs = append(errs, fn(fldPath.Child("accountId"), &obj.AccountID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayMatch.ContextID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayMatch) *string {
+				return &oldObj.ContextID
+			})
+		errs = append(errs, fn(fldPath.Child("contextId"), &obj.ContextID, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayObservedCapabilities validates an instance of GatewayObservedCapabilities according
+// to declarative validation rules in the API schema.
+func Validate_GatewayObservedCapabilities(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayObservedCapabilities) (errs field.ErrorList) {
+	{ // field GatewayObservedCapabilities.ContractVersion
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayObservedCapabilities) *string {
+				return &oldObj.ContractVersion
+			})
+		errs = append(errs, fn(fldPath.Child("contractVersion"), &obj.ContractVersion, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayObservedCapabilities.AdapterName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayObservedCapabilities) *string {
+				return &oldObj.AdapterName
+			})
+		errs = append(errs, fn(fldPath.Child("adapterName"), &obj.AdapterName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayObservedCapabilities.AdapterVersion
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayObservedCapabilities) *string {
+				return &oldObj.AdapterVersion
+			})
+		errs = append(errs, fn(fldPath.Child("adapterVersion"), &obj.AdapterVersion, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayOwner validates an instance of GatewayOwner according
+// to declarative validation rules in the API schema.
+func Validate_GatewayOwner(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayOwner) (errs field.ErrorList) {
+	{ // field GatewayOwner.GatewayName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayOwner) *string {
+				return &oldObj.GatewayName
+			})
+		errs = append(errs, fn(fldPath.Child("gatewayName"), &obj.GatewayName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayOwner.GatewayUID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *types.UID,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayOwner) *types.UID {
+				return &oldObj.GatewayUID
+			})
+		errs = append(errs, fn(fldPath.Child("gatewayUid"), &obj.GatewayUID, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayProbe validates an instance of GatewayProbe according
+// to declarative validation rules in the API schema.
+func Validate_GatewayProbe(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayProbe) (errs field.ErrorList) {
+	{ // field GatewayProbe.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayProbe) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayProbe.Capabilities
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayObservedCapabilities,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayObservedCapabilities(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayProbe) *GatewayObservedCapabilities {
+				return oldObj.Capabilities
+			})
+		errs = append(errs, fn(fldPath.Child("capabilities"), obj.Capabilities, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayRecordQuery validates an instance of GatewayRecordQuery according
+// to declarative validation rules in the API schema.
+func Validate_GatewayRecordQuery(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayRecordQuery) (errs field.ErrorList) {
+	{ // field GatewayRecordQuery.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayRecordQuery) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayRecordQuery.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayRecordQuerySpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayRecordQuerySpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayRecordQuery) *GatewayRecordQuerySpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayRecordQuery.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayRecordQueryStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayRecordQueryStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayRecordQuery) *GatewayRecordQueryStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayRecordQuerySpec validates an instance of GatewayRecordQuerySpec according
+// to declarative validation rules in the API schema.
+func Validate_GatewayRecordQuerySpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayRecordQuerySpec) (errs field.ErrorList) {
+	{ // field GatewayRecordQuerySpec.Records
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayRecords,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayRecords(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayRecordQuerySpec) *GatewayRecords {
+				return &oldObj.Records
+			})
+		errs = append(errs, fn(fldPath.Child("records"), &obj.Records, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayRecordQuerySpec.States
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 16).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayRecordQuerySpec) []string {
+				return oldObj.States
+			})
+		errs = append(errs, fn(fldPath.Child("states"), obj.States, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayRecordQuerySpec.Limit
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 500); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayRecordQuerySpec) *int32 {
+				return &oldObj.Limit
+			})
+		errs = append(errs, fn(fldPath.Child("limit"), &obj.Limit, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayRecordQuerySpec.Cursor
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayRecordQuerySpec) *string {
+				return &oldObj.Cursor
+			})
+		errs = append(errs, fn(fldPath.Child("cursor"), &obj.Cursor, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayRecordQueryStatus validates an instance of GatewayRecordQueryStatus according
+// to declarative validation rules in the API schema.
+func Validate_GatewayRecordQueryStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayRecordQueryStatus) (errs field.ErrorList) {
+	{ // field GatewayRecordQueryStatus.Events
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []GatewayEvent,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_GatewayEvent); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayRecordQueryStatus) []GatewayEvent {
+				return oldObj.Events
+			})
+		errs = append(errs, fn(fldPath.Child("events"), obj.Events, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayRecordQueryStatus.Deliveries
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []GatewayDelivery,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_GatewayDelivery); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayRecordQueryStatus) []GatewayDelivery {
+				return oldObj.Deliveries
+			})
+		errs = append(errs, fn(fldPath.Child("deliveries"), obj.Deliveries, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForGatewayRecords = sets.New(GatewayRecordsDeliveries, GatewayRecordsEvents)
+
+// Validate_GatewayRecords validates an instance of GatewayRecords according
+// to declarative validation rules in the API schema.
+func Validate_GatewayRecords(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayRecords) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForGatewayRecords, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+var symbolsForGatewaySenderMode = sets.New(GatewaySendersAll, GatewaySendersListed)
+
+// Validate_GatewaySenderMode validates an instance of GatewaySenderMode according
+// to declarative validation rules in the API schema.
+func Validate_GatewaySenderMode(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewaySenderMode) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForGatewaySenderMode, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_GatewaySenderPolicy validates an instance of GatewaySenderPolicy according
+// to declarative validation rules in the API schema.
+func Validate_GatewaySenderPolicy(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewaySenderPolicy) (errs field.ErrorList) {
+	{ // field GatewaySenderPolicy.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewaySenderMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewaySenderMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewaySenderPolicy) *GatewaySenderMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewaySenderPolicy.AllowedSenderIDs
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewaySenderPolicy) []string {
+				return oldObj.AllowedSenderIDs
+			})
+		errs = append(errs, fn(fldPath.Child("allowedSenderIds"), obj.AllowedSenderIDs, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayService validates an instance of GatewayService according
+// to declarative validation rules in the API schema.
+func Validate_GatewayService(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayService) (errs field.ErrorList) {
+	{ // field GatewayService.Name
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.ShortName(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayService) *string {
+				return &oldObj.Name
+			})
+		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayService.Port
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 65535); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayService) *int32 {
+				return &oldObj.Port
+			})
+		errs = append(errs, fn(fldPath.Child("port"), &obj.Port, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewaySession validates an instance of GatewaySession according
+// to declarative validation rules in the API schema.
+func Validate_GatewaySession(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewaySession) (errs field.ErrorList) {
+	{ // field GatewaySession.Mode
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewaySessionMode,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewaySessionMode(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewaySession) *GatewaySessionMode {
+				return &oldObj.Mode
+			})
+		errs = append(errs, fn(fldPath.Child("mode"), &obj.Mode, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewaySession.Name
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewaySession) *string {
+				return &oldObj.Name
+			})
+		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForGatewaySessionMode = sets.New(GatewaySessionContext, GatewaySessionContextSender, GatewaySessionEphemeral, GatewaySessionExplicit, GatewaySessionSender, GatewaySessionThread, GatewaySessionThreadSender)
+
+// Validate_GatewaySessionMode validates an instance of GatewaySessionMode according
+// to declarative validation rules in the API schema.
+func Validate_GatewaySessionMode(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewaySessionMode) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForGatewaySessionMode, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_GatewaySpec validates an instance of GatewaySpec according
+// to declarative validation rules in the API schema.
+func Validate_GatewaySpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewaySpec) (errs field.ErrorList) {
+	{ // field GatewaySpec.GatewayClassName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.LongName(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewaySpec) *string {
+				return &oldObj.GatewayClassName
+			})
+		errs = append(errs, fn(fldPath.Child("gatewayClassName"), &obj.GatewayClassName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewaySpec.Adapter
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayAdapter,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayAdapter(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewaySpec) *GatewayAdapter {
+				return &oldObj.Adapter
+			})
+		errs = append(errs, fn(fldPath.Child("adapter"), &obj.Adapter, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewaySpec.InboundAuthRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *KeyReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_KeyReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewaySpec) *KeyReference {
+				return &oldObj.InboundAuthRef
+			})
+		errs = append(errs, fn(fldPath.Child("inboundAuthRef"), &obj.InboundAuthRef, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewaySpec.OutboundAuthRef
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *KeyReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_KeyReference(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewaySpec) *KeyReference {
+				return &oldObj.OutboundAuthRef
+			})
+		errs = append(errs, fn(fldPath.Child("outboundAuthRef"), &obj.OutboundAuthRef, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayStatus validates an instance of GatewayStatus according
+// to declarative validation rules in the API schema.
+func Validate_GatewayStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayStatus) (errs field.ErrorList) {
+	{ // field GatewayStatus.ResolvedEndpoint
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 2048); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayStatus) *string {
+				return &oldObj.ResolvedEndpoint
+			})
+		errs = append(errs, fn(fldPath.Child("resolvedEndpoint"), &obj.ResolvedEndpoint, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayStatus.ObservedCapabilities
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayObservedCapabilities,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayObservedCapabilities(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayStatus) *GatewayObservedCapabilities {
+				return oldObj.ObservedCapabilities
+			})
+		errs = append(errs, fn(fldPath.Child("observedCapabilities"), obj.ObservedCapabilities, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayStatus.ObservedInboundAuthSecretVersion
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayStatus) *string {
+				return &oldObj.ObservedInboundAuthSecretVersion
+			})
+		errs = append(errs, fn(fldPath.Child("observedInboundAuthSecretVersion"), &obj.ObservedInboundAuthSecretVersion, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayStatus.ObservedOutboundAuthSecretVersion
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayStatus) *string {
+				return &oldObj.ObservedOutboundAuthSecretVersion
+			})
+		errs = append(errs, fn(fldPath.Child("observedOutboundAuthSecretVersion"), &obj.ObservedOutboundAuthSecretVersion, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayStatus.Conditions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []v1.Condition,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, validation.Validate_Condition); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayStatus) []v1.Condition {
+				return oldObj.Conditions
+			})
+		errs = append(errs, fn(fldPath.Child("conditions"), obj.Conditions, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_GatewayTaskDefaults validates an instance of GatewayTaskDefaults according
+// to declarative validation rules in the API schema.
+func Validate_GatewayTaskDefaults(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayTaskDefaults) (errs field.ErrorList) {
+	{ // field GatewayTaskDefaults.Priority
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 1000); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayTaskDefaults) *int32 {
+				return oldObj.Priority
+			})
+		errs = append(errs, fn(fldPath.Child("priority"), obj.Priority, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayTaskDefaults.RetryPolicy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *RetryPolicy,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_RetryPolicy(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayTaskDefaults) *RetryPolicy {
+				return oldObj.RetryPolicy
+			})
+		errs = append(errs, fn(fldPath.Child("retryPolicy"), obj.RetryPolicy, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayTaskDefaults.AgentRuntimeMaxTurns
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 1000); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayTaskDefaults) *int32 {
+				return oldObj.AgentRuntimeMaxTurns
+			})
+		errs = append(errs, fn(fldPath.Child("agentRuntimeMaxTurns"), obj.AgentRuntimeMaxTurns, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForGatewayTurnBehavior = sets.New(GatewayTurnQueue)
+
+// Validate_GatewayTurnBehavior validates an instance of GatewayTurnBehavior according
+// to declarative validation rules in the API schema.
+func Validate_GatewayTurnBehavior(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayTurnBehavior) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForGatewayTurnBehavior, nil); len(e) != 0 {
 		errs = append(errs, e...)
 	}
 

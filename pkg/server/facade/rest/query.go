@@ -5,6 +5,7 @@ package rest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -99,9 +100,33 @@ func (q *Query) Required(member, from string) *Query {
 	return q
 }
 
-// List reads a list of texts that are separated by commas.
-func (q *Query) List(member string) *Query {
-	return q.add(Parameter{Name: member, Type: "string", Text: "Several values are separated by commas."}, member, func(value string) (any, error) {
+// Either reads a text that has two names. A query with both must give both the same value.
+func (q *Query) Either(member, name, other string) *Query {
+	one, two := strings.TrimSpace(q.values.Get(name)), strings.TrimSpace(q.values.Get(other))
+	if q.err == nil && one != "" && two != "" && one != two {
+		q.err = badRequest("%s: differs from %s, which is another name for it; give one of them", other, name)
+	}
+	return q.Text(member, name, other)
+}
+
+// Limit reads how many items a page has. 0 means most, which a larger number is lowered to.
+func (q *Query) Limit(most int) *Query {
+	text := fmt.Sprintf("How many items a page has: %d by default, with 0, and at most; a larger number is lowered.", most)
+	return q.add(Parameter{Name: "limit", Type: "integer", Text: text}, "limit", func(value string) (any, error) {
+		n, err := strconv.Atoi(value)
+		if errors.Is(err, strconv.ErrRange) && n > 0 {
+			err = nil
+		}
+		if err != nil || n < 0 {
+			return nil, badRequest("limit: must be a number and at least 0")
+		}
+		return min(n, most), nil
+	})
+}
+
+// List reads a list of texts that are separated by commas, from the parameter of the member's name or from another one.
+func (q *Query) List(member string, from ...string) *Query {
+	return q.add(Parameter{Name: append(from, member)[0], Type: "string", Text: "Several values are separated by commas."}, member, func(value string) (any, error) {
 		var list []string
 		for one := range strings.SplitSeq(value, ",") {
 			if one = strings.TrimSpace(one); one != "" {

@@ -219,13 +219,16 @@ func (r Row) Targets() []string {
 // Resource returns the resource of a native request, with its subresource, as "tasks/fork".
 func (n Native) Resource() string {
 	s := strings.Split(n.Path, "/")
-	switch {
-	case s[0] == "":
-		s = s[len(s)-1:]
-	case len(s) > 2:
-		s = []string{s[0], s[2]}
-	default:
-		s = s[:1]
+	if s[0] == "" { // a whole path: /apis/GROUP/VERSION/…, or /api/VERSION/… of the core group
+		if s = s[3:]; !strings.HasPrefix(n.Path, "/api/") {
+			s = s[1:]
+		}
+		if s[0] == "namespaces" && len(s) > 2 {
+			s = s[2:]
+		}
 	}
-	return strings.Join(s, "/")
+	if len(s) > 2 {
+		return s[0] + "/" + s[2]
+	}
+	return s[0]
 }

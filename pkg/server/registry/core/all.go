@@ -23,6 +23,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/core/codehostdelivery"
 	"github.com/platform-ai/platform/pkg/server/registry/core/executionevent"
+	"github.com/platform-ai/platform/pkg/server/registry/core/gateway"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memoryproposal"
 	"github.com/platform-ai/platform/pkg/server/registry/core/provider"
@@ -68,6 +69,8 @@ type Options struct {
 	ChangeLink usagereport.ChangeLink
 	// Replayed is called when a person has had a delivery of a code host decided again. Default: nothing.
 	Replayed func()
+	// Gateways are what gateways need of the server; All sets what they have in common with others.
+	Gateways gateway.Options
 }
 
 // originMessages is how many messages of a session are read at a time to find out where a proposal comes from.
@@ -90,7 +93,7 @@ func All(o Options) []resource.Resource {
 		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, ChangeLink: o.ChangeLink, Recordings: o.Recordings,
 	})
 	tasks := task.New(o.Options, st.Tasks, task.Resources{
-		Agent: st.Agents.Get, Tool: st.Tools.Get, Requests: requests, Claim: reports.Claim,
+		Agent: st.Agents.Get, Tool: st.Tools.Get, Requests: requests, Claim: reports.Claim, GatewayEvent: st.Gateways.Events.Get,
 	}, workers.Tasks())
 	st.tasks = tasks
 	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
@@ -129,6 +132,8 @@ func All(o Options) []resource.Resource {
 	if replayed == nil {
 		replayed = func() {}
 	}
+	gateways := o.Gateways
+	gateways.Stored, gateways.Clock, gateways.Authorizer = st.Gateways, o.Clock, o.Authorizer
 	return guard.Close(workers, slices.Concat([]resource.Resource{
 		tasks,
 		agents,
@@ -157,5 +162,5 @@ func All(o Options) []resource.Resource {
 		reports.Links(),
 		codehostdelivery.Definition(codehostdelivery.Options{Stored: st.Deliveries, Clock: o.Clock, Wake: replayed}),
 		monitors,
-	}, repositorymonitor.Records(st.Monitors, o.Clock)))
+	}, repositorymonitor.Records(st.Monitors, o.Clock), gateway.Resources(gateways)))
 }

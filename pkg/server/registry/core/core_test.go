@@ -10,9 +10,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/clock"
 
@@ -75,8 +75,7 @@ func (s *server) accepts(path string) {
 			s.t.Error(path, err)
 			continue
 		}
-		plural, _ := meta.UnsafeGuessKindToResource(obj.GetObjectKind().GroupVersionKind())
-		if _, err := s.Apply(plural.Resource, string(doc)); err != nil {
+		if _, err := s.Apply(v1alpha1.Plural(obj.GetObjectKind().GroupVersionKind().Kind), string(doc)); err != nil {
 			s.t.Error(path, err)
 		}
 	}

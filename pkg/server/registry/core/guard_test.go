@@ -358,6 +358,13 @@ var elsewhere = map[string]string{
 	"monitorcommands":        "TestMatrix of test/identity: closed to workers",
 	"monitorworkactions":     "TestMatrix of test/identity: closed to workers",
 	"monitormutations":       "TestMatrix of test/identity: closed to workers",
+	"gatewayclasses":         "TestMatrix of test/identity: closed to workers",
+	"gateways":               "TestMatrix of test/identity: closed to workers",
+	"gatewaybindings":        "TestMatrix of test/identity: closed to workers",
+	"gatewayidentities":      "TestMatrix of test/identity: closed to workers",
+	"gatewayevents":          "TestMatrix of test/identity: closed to workers",
+	"gatewaydeliveries":      "TestMatrix of test/identity: closed to workers",
+	"gatewayrecordqueries":   "TestMatrix of test/identity: answered and not stored",
 }
 
 // For all resources, subresources and verbs, also those that are added later, every caller is refused with 403, or

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -32,21 +31,21 @@ func TestScopes(t *testing.T) {
 		if !slices.Contains(all, kind+"List") {
 			continue
 		}
-		plural, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind))
+		plural := v1alpha1.Plural(kind)
 		covered := false
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
 			for _, sub := range []string{"", "fork", "config", "another"} {
-				families, ok := kinds.Needed(authorizer.AttributesRecord{Verb: verb, APIGroup: v1alpha1.GroupName, Resource: plural.Resource, Subresource: sub})
+				families, ok := kinds.Needed(authorizer.AttributesRecord{Verb: verb, APIGroup: v1alpha1.GroupName, Resource: plural, Subresource: sub})
 				covered = covered || ok && sub == ""
 				for _, family := range families {
 					if ok && flags.Lookup("context-token-"+strings.ReplaceAll(family, ":", "-")+"-scopes") == nil {
-						t.Errorf("%s %s/%s needs %q, and no flag says which scopes those are", verb, plural.Resource, sub, family)
+						t.Errorf("%s %s/%s needs %q, and no flag says which scopes those are", verb, plural, sub, family)
 					}
 				}
 			}
 		}
-		if _, known := kinds[plural.Resource]; !known && !covered {
-			t.Errorf("no Definition says what scopes %s need", plural.Resource)
+		if _, known := kinds[plural]; !known && !covered {
+			t.Errorf("no Definition says what scopes %s need", plural)
 		}
 	}
 }

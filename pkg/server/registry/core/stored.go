@@ -9,6 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
+	"github.com/platform-ai/platform/pkg/server/registry/core/gateway"
 	"github.com/platform-ai/platform/pkg/server/registry/core/repositorymonitor"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/agentrequest"
@@ -31,6 +32,7 @@ type Stored struct {
 	// Deliveries are those of code hosts to the webhook.
 	Deliveries *resource.Stored[*v1alpha1.CodeHostDelivery]
 	Monitors   repositorymonitor.Stored
+	Gateways   gateway.Stored
 
 	tasks *task.Resource
 }
@@ -54,6 +56,7 @@ func NewStored() *Stored {
 
 		Deliveries: resource.NewStored[*v1alpha1.CodeHostDelivery](v1alpha1.Resource("codehostdeliveries")),
 		Monitors:   repositorymonitor.NewStored(),
+		Gateways:   gateway.NewStored(),
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
@@ -21,7 +20,7 @@ import (
 func Rules(t *testing.T, kind string, rules [][3]string) {
 	t.Helper()
 	s := Start(t)
-	plural, _ := meta.UnsafeGuessKindToResource(v1alpha1.SchemeGroupVersion.WithKind(kind))
+	plural := v1alpha1.Plural(kind)
 	for _, r := range rules {
 		name, spec, want := r[0], r[1], r[2]
 		t.Run(name, func(t *testing.T) {
@@ -30,7 +29,7 @@ func Rules(t *testing.T, kind string, rules [][3]string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = s.Create(s.User(), plural.Resource, obj)
+			_, err = s.Create(s.User(), plural, obj)
 			CheckCause(t, err, want)
 		})
 	}

@@ -47,13 +47,15 @@ type KindGrant struct {
 	Resource string
 	// Status is set if there is a status subresource. Viewer, Editor and Operator read it, and Operator changes it.
 	Status bool
+	// ClusterScoped is set for objects outside namespaces, which only a ClusterRoleBinding opens.
+	ClusterScoped bool
 	// Unwatched is set if objects can be listed and not watched.
 	Unwatched bool
 }
 
 // KindGrant returns the grant of the objects themselves.
 func (d *Definition[T]) KindGrant() KindGrant {
-	g := KindGrant{Roles: d.Roles, Resource: d.Resource.Resource}
+	g := KindGrant{Roles: d.Roles, Resource: d.Resource.Resource, ClusterScoped: d.ClusterScoped}
 	switch s := d.Shape.(type) {
 	case Kept[T]:
 		g.Status = partsOf[T]().status != nil && !s.NoStatus

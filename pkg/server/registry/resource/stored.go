@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
 // Stored reads and changes the stored objects of one resource on behalf of the server itself, without asking the guard. It is made
@@ -131,6 +132,20 @@ func (s *Stored[T]) Ensure(ctx context.Context, object T, dryRun bool) (stored T
 	return stored, true, nil
 }
 
+// Remove deletes an object for the server itself, whoever caused it. It is not an error if there is none.
+func (s *Stored[T]) Remove(ctx context.Context, object T) error {
+	served, err := s.AsCaller()
+	if err != nil {
+		return err
+	}
+	options := &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(object.GetUID()))}
+	_, _, err = served.Delete(AsServer(ctx, object.GetNamespace()), object.GetName(), rest.ValidateAllObjectFunc, options)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // AsServer returns the context of what the server does by itself in a namespace.
 func AsServer(ctx context.Context, namespace string) context.Context {
 	return request.WithNamespace(request.WithUser(ctx, nil), namespace)
@@ -185,6 +200,42 @@ func (s *Stored[T]) Stage(ctx context.Context, name string, mutate func(T) error
 		return nil, s.notServed()
 	}
 	return b.kept.Stage(ctx, name, mutate)
+}
+
+// StageNew prepares a new object of the context's namespace that is committed together with other changes, as object.StageNew does. It is
+// for the server itself, and sets what every object has: a UID, the time of its creation and a generation. The rest must be complete and valid.
+func (s *Stored[T]) StageNew(ctx context.Context, obj T) (engine.Part, error) {
+	b := s.bound.Load()
+	if b == nil || b.kept == nil {
+		return nil, s.notServed()
+	}
+	return b.kept.StageNew(ctx, obj)
+}
+
+// Scan calls f with the objects of all namespaces whose value of an indexed field is not empty, at least from and below to, in the order of
+// values, until it returns false. It reads the newest state, at the cost of what it calls f with, and is for the server itself.
+func (s *Stored[T]) Scan(ctx context.Context, field, from, to string, f func(value string, obj T) (more bool, err error)) error {
+	b := s.bound.Load()
+	if b == nil || b.kept == nil {
+		return s.notServed()
+	}
+	return object.Scan(ctx, b.kept.Storage.Storage, field, from, to, func(value string, obj runtime.Object) (bool, error) {
+		o, ok := obj.(T)
+		if !ok {
+			return false, fmt.Errorf("scan of %s: %T", s.resource.Resource, obj)
+		}
+		return f(value, o)
+	})
+}
+
+// Count returns how many objects of all namespaces have a value of an indexed field that is at least from and below to, and at most limit.
+// It reads no object. object.Only bounds a single value.
+func (s *Stored[T]) Count(field, from, to string, limit int) (int, error) {
+	b := s.bound.Load()
+	if b == nil || b.kept == nil {
+		return 0, s.notServed()
+	}
+	return object.Count(b.kept.Storage.Storage, field, from, to, limit)
 }
 
 // Served is the storage of a kind that is kept, as requests use it.

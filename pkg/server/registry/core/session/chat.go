@@ -56,7 +56,7 @@ func (c Conversations) Say(ctx context.Context, s *v1alpha1.Session, turn string
 			return nil
 		}
 		if len(messages) > 0 {
-			if _, err := c.Transcripts.AppendTo(ctx, placeOf(s), c.limitOf(s), messages); err != nil {
+			if _, err := c.Transcripts.AppendTo(ctx, Place(s), c.limitOf(s), messages); err != nil {
 				return apiError(s, err)
 			}
 			messages = nil // a conflict repeats the update, and need not look for the messages again

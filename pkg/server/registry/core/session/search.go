@@ -43,7 +43,8 @@ func (r *Resource) Searches(guard resource.Guard[*v1alpha1.TranscriptSearch]) re
 	}
 }
 
-func placeOf(s *v1alpha1.Session) transcript.Session {
+// Place returns where the messages of a session are kept and found.
+func Place(s *v1alpha1.Session) transcript.Session {
 	return transcript.Session{Namespace: s.Namespace, Name: s.Name, UID: s.UID}
 }
 
@@ -142,7 +143,7 @@ func (r *Resource) searched(ctx context.Context, spec *v1alpha1.TranscriptSearch
 	if err != nil {
 		return nil, "", err
 	}
-	return []transcript.Session{placeOf(s)}, own, nil
+	return []transcript.Session{Place(s)}, own, nil
 }
 
 // openTo returns the session of a name for the search of a worker whose task does not use it; nil for all if there is no name.
@@ -157,7 +158,7 @@ func (r *Resource) openTo(ctx context.Context, name string) ([]transcript.Sessio
 	case err != nil:
 		return nil, err
 	}
-	return []transcript.Session{placeOf(s)}, nil
+	return []transcript.Session{Place(s)}, nil
 }
 
 // catch indexes the transcripts that were stored before there was an index, once, in the background.

@@ -32,11 +32,11 @@ const (
 	// defaultLimit and maxLimit are numbers of messages in one answer.
 	defaultLimit = 100
 	maxLimit     = 500
-	// maxTaskBytes bounds the transcript of a session of tasks or of a gateway,
+	// MaxTaskBytes bounds the transcript of a session of tasks or of a gateway,
 	// in bytes. The API documents a limit for chats only. Tasks read the newest
 	// messages, however many came before; the rest is a record for people and
 	// may be long. The limit corresponds to about 16,000 messages of 1 KiB.
-	maxTaskBytes = 16 << 20
+	MaxTaskBytes = 16 << 20
 )
 
 // DefaultChatBytes bounds the transcript of a chat, in bytes.
@@ -75,7 +75,9 @@ func (r *Resource) readMessages(_ http.ResponseWriter, req *http.Request, p pare
 		return nil, err
 	}
 	var page transcript.Page
-	if q.newest > 0 {
+	if q.newest > 0 && q.through != "" && p.Object.Spec.SessionType == v1alpha1.SessionTypeGateway {
+		page, err = r.answered(ctx, p.Object, q)
+	} else if q.newest > 0 {
 		page, err = r.transcripts.Newest(ctx, p.Object.UID, q.newest, q.through)
 	} else {
 		page, err = r.transcripts.Page(ctx, p.Object.UID, q.after, q.limit, q.through)
@@ -175,7 +177,7 @@ func (r *Resource) appendMessages(w http.ResponseWriter, req *http.Request, p pa
 		info, err := r.transcripts.Info(ctx, s.UID)
 		return answer(body.Items, info), err
 	}
-	stored, err := r.transcripts.AppendTo(ctx, placeOf(s), r.conversations.limitOf(s), body.Items)
+	stored, err := r.transcripts.AppendTo(ctx, Place(s), r.conversations.limitOf(s), body.Items)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +192,7 @@ func (c Conversations) limitOf(s *v1alpha1.Session) int64 {
 	if s.Spec.SessionType == v1alpha1.SessionTypeChat {
 		return cmp.Or(c.MaxBytes, DefaultChatBytes)
 	}
-	return maxTaskBytes
+	return MaxTaskBytes
 }
 
 // count writes the number of messages into the session's status. If a crash

@@ -113,6 +113,8 @@ type Resources struct {
 	Requests *modelrequest.Requests
 	// Claim records that a task worked on a pull request.
 	Claim hostcall.Claim
+	// GatewayEvent reads an event of a gateway.
+	GatewayEvent func(ctx context.Context, name string) (*v1alpha1.GatewayEvent, error)
 }
 
 // Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store. Other resources read
@@ -160,7 +162,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 	r := &Resource{tasks: tasks, timelines: o.Timelines, clock: o.Clock, checkTool: o.CheckTool, trimmer: retention.Trimmer{Log: o.Log, Recordings: o.Recordings, Clock: o.Clock, Policy: o.Retention}}
 	r.priors = prior.Priors{Tasks: tasks, Authorizer: o.Authorizer}
 	r.requesters = requester.Requesters{
-		Tasks: tasks, Agents: of.Agent, Authorizer: o.Authorizer, Clock: o.Clock, Seal: o.Seal, Check: o.CheckTask,
+		Tasks: tasks, Agents: of.Agent, Authorizer: o.Authorizer, Clock: o.Clock, Seal: o.Seal, Check: o.CheckTask, Event: of.GatewayEvent,
 		Tokens: token.Tokens{Tasks: tasks, Log: o.Log, Clock: o.Clock, Service: o.Transactions, Secrets: o.Secrets},
 	}
 	r.trees, r.attendance, r.runs = tree.New(), attendance.New(o.Clock), schedule.NewRuns()

@@ -61,7 +61,7 @@ func Keep(t, old *v1alpha1.Task) {
 
 // Validate refuses changes of what the server recorded: for whom the task was created, and who created it.
 func Validate(t, old *v1alpha1.Task) field.ErrorList {
-	errs := validateIdentity(t, old)
+	errs := append(validateIdentity(t, old), validateMarks(t, old)...)
 	for _, key := range Keys() {
 		if rule.Changed(t.Annotations, old.Annotations, key) {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations").Key(key), "is set by the server"))

@@ -7,6 +7,7 @@
 package requester
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type stamp struct {
 	// token is the task's transaction token; empty if it has none yet. A task with a pending time waits for it since then.
 	token   string
 	pending time.Time
+	// profile and source say who says that; empty for a token from outside, in a request to the API.
+	profile, source string
 }
 
 type stampKey struct{}
@@ -50,7 +53,9 @@ type Requesters struct {
 	Seal       *external.Seal
 	// Check, if it is set, refuses a task that the transaction of its creator, or of its parent if that is not nil, does not allow. It
 	// may ask for the names of all tools that the task would have. Its error is an API error.
-	Check  func(ctx context.Context, t, parent *v1alpha1.Task, tools func() ([]string, error)) error
+	Check func(ctx context.Context, t, parent *v1alpha1.Task, tools func() ([]string, error)) error
+	// Event reads an event of a gateway of the context's namespace. Errors are API errors. Without it no task answers one.
+	Event  func(ctx context.Context, name string) (*v1alpha1.GatewayEvent, error)
 	Tokens token.Tokens
 }
 
@@ -71,6 +76,13 @@ func (r Requesters) Begin(ctx context.Context, t *v1alpha1.Task, dryRun bool) (n
 	}
 	if errs := ValidateServerSet(t); len(errs) > 0 {
 		return nil, nil, invalid(errs)
+	}
+	if marks := gatewayMarks(t); len(marks) > 0 {
+		s, errs, err := r.eventOf(ctx, t, marks)
+		if err != nil || len(errs) > 0 {
+			return nil, nil, cmp.Or(err, invalid(errs))
+		}
+		return context.WithValue(ctx, stampKey{}, s), nil, nil
 	}
 	user, _ := request.UserFrom(ctx)
 	if i := external.From(user); i != nil {
@@ -139,6 +151,9 @@ func (r Requesters) makerOf(ctx context.Context, t *v1alpha1.Task) (*v1alpha1.Ta
 
 // Inherit decides for whom a worker creates a child: for whoever asked for the parent, if that is verified.
 func (r Requesters) Inherit(ctx context.Context, t, parent *v1alpha1.Task) (context.Context, error) {
+	if errs := validateMarks(t, &v1alpha1.Task{}); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Task").GroupKind(), t.Name, errs)
+	}
 	if parent.Spec.RequestedBy == nil {
 		return ctx, nil
 	}
@@ -209,9 +224,9 @@ func (r Requesters) Apply(ctx context.Context, t *v1alpha1.Task) {
 	if t.Labels == nil {
 		t.Labels = map[string]string{}
 	}
-	t.Annotations[v1alpha1.AnnotationRequestedBySource] = "api"
+	t.Annotations[v1alpha1.AnnotationRequestedBySource] = cmp.Or(s.source, "api")
 	t.Annotations[v1alpha1.AnnotationRequestedByStamp] = r.Seal.Stamp(t.UID, s.requester)
-	profile := external.TypeOIDC
+	profile := cmp.Or(s.profile, external.TypeOIDC)
 	if x := s.transaction; x != nil {
 		profile = x.Profile
 		t.Labels[v1alpha1.LabelTransactionID] = v1alpha1.TransactionLabel(x.ID)

@@ -23,6 +23,13 @@ type CoreV1alpha1Interface interface {
 	ChatsGetter
 	CodeHostDeliveriesGetter
 	ExecutionEventsGetter
+	GatewaysGetter
+	GatewayBindingsGetter
+	GatewayClassesGetter
+	GatewayDeliveriesGetter
+	GatewayEventsGetter
+	GatewayIdentitiesGetter
+	GatewayRecordQueriesGetter
 	MemoriesGetter
 	MemoryProposalsGetter
 	MemoryProposalSearchesGetter
@@ -82,6 +89,34 @@ func (c *CoreV1alpha1Client) CodeHostDeliveries(namespace string) CodeHostDelive
 
 func (c *CoreV1alpha1Client) ExecutionEvents(namespace string) ExecutionEventInterface {
 	return newExecutionEvents(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) Gateways(namespace string) GatewayInterface {
+	return newGateways(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) GatewayBindings(namespace string) GatewayBindingInterface {
+	return newGatewayBindings(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) GatewayClasses() GatewayClassInterface {
+	return newGatewayClasses(c)
+}
+
+func (c *CoreV1alpha1Client) GatewayDeliveries(namespace string) GatewayDeliveryInterface {
+	return newGatewayDeliveries(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) GatewayEvents(namespace string) GatewayEventInterface {
+	return newGatewayEvents(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) GatewayIdentities(namespace string) GatewayIdentityInterface {
+	return newGatewayIdentities(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) GatewayRecordQueries(namespace string) GatewayRecordQueryInterface {
+	return newGatewayRecordQueries(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) Memories(namespace string) MemoryInterface {

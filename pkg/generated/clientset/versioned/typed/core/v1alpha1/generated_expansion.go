@@ -21,6 +21,20 @@ type CodeHostDeliveryExpansion interface{}
 
 type ExecutionEventExpansion interface{}
 
+type GatewayExpansion interface{}
+
+type GatewayBindingExpansion interface{}
+
+type GatewayClassExpansion interface{}
+
+type GatewayDeliveryExpansion interface{}
+
+type GatewayEventExpansion interface{}
+
+type GatewayIdentityExpansion interface{}
+
+type GatewayRecordQueryExpansion interface{}
+
 type MemoryExpansion interface{}
 
 type MemoryProposalExpansion interface{}
