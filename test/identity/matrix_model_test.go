@@ -35,6 +35,9 @@ var everybody = []string{
 	"create selfsubjectreviews", "create selfsubjectaccessreviews", "create selfsubjectrulesreviews", "list customresourcedefinitions",
 }
 
+// outside are resources outside namespaces. The roles of callers are bound in one.
+var outside = []string{"gatewayclasses", "gatewayclasses/status"}
+
 // may is the model: whether a caller has a permission.
 func (c caller) may(n need) bool {
 	verbAndResource := n.verb + " " + n.resource
@@ -47,7 +50,7 @@ func (c caller) may(n need) bool {
 		return false
 	case slices.Contains(everybody, verbAndResource):
 		return n.resource != "customresourcedefinitions" || !strings.HasPrefix(c.name, "OIDC")
-	case n.everywhere:
+	case n.everywhere, slices.Contains(outside, n.resource):
 		return false
 	}
 	for _, p := range permissions {

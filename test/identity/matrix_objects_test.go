@@ -104,6 +104,7 @@ func (w *world) others(mine *v1alpha1.Task) {
 	sum := "sha256:" + strings.Repeat("0", 64)
 	w.apply("runtimepools", "mine", "kind: RuntimePool\nspec: {trustDomain: {namespace: team, identity: i}, runtimeNamespace: team, "+
 		"runtime: {image: \"i@"+sum+"\", profile: {protocolVersion: \"1\", digest: \""+sum+"\"}}}", nil)
+	w.apply("gatewayidentities", "mine", "kind: GatewayIdentity\nspec: {gatewayRef: {name: mine}, accountId: a, senderId: s, username: u}", nil)
 	w.examples()
 	w.names["catalogtools"], w.names["namespaces"], w.names["chats"] = "web_fetch", "team", "default"
 	k, meta := w.Kubernetes(w.t), metav1.ObjectMeta{Name: "mine"}
@@ -120,17 +121,14 @@ func (w *world) examples() {
 		if _, named := w.names[plural]; named || !r.KindGrant().Status {
 			continue
 		}
-		namespace := "team"
-		if r.KindGrant().ClusterScoped {
-			namespace = ""
-		}
-		err := w.api.RESTClient().Get().Namespace(namespace).Resource(plural).Name("mine").Do(context.Background()).Error()
+		namespaced := !r.KindGrant().ClusterScoped
+		err := w.api.RESTClient().Get().NamespaceIfScoped("team", namespaced).Resource(plural).Name("mine").Do(context.Background()).Error()
 		if !apierrors.IsNotFound(err) {
 			must(0, err)(w.t)
 			continue
 		}
 		kind, data := example(w.t, plural)
-		must(w.api.RESTClient().Post().Namespace(namespace).Resource(plural).Body(data).Do(context.Background()).Raw())(w.t)
+		must(w.api.RESTClient().Post().NamespaceIfScoped("team", namespaced).Resource(plural).Body(data).Do(context.Background()).Raw())(w.t)
 		restBodies[kind] = string(data)
 	}
 }

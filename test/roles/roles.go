@@ -84,6 +84,8 @@ func table() []row {
 		{write, operators, "o"},
 		{read, controllers, "veo"},
 		{write, controllers, ""}, // controllers own them
+		{read, "gatewayidentities", "veo"},
+		{write, "gatewayidentities", "o"},
 		{"get list", "catalogtools usagemeasurements", "veo"},
 		{"get", status(users, operators, controllers), "veo"},
 		{"update patch", status(users, operators, controllers), "o"},
@@ -100,12 +102,12 @@ func table() []row {
 		{"create", "memoryproposals/archive", "eao"},
 		{"create", "memorysearches memoryproposalsearches", "veaow"},
 		{"create", "transcriptsearches toolcalls", "veow"},
-		{"create", "usagereports", "veo"},
+		{"create", "usagereports gatewayrecordqueries", "veo"},
 		{"create", "taskqueries", "veao"},
 		{"create", "approvals/decision", "a"},
 		{"create", "repositorymonitors/runs repositorymonitors/commands", "eo"},
-		{"create", "codehostdeliveries/replay", "o"},
-		{"create", "executionevents executionevents/controlled usagelinks repositorymonitors/codehost", ""},
+		{"create", "codehostdeliveries/replay gatewayevents/replay gatewaydeliveries/retry gatewaydeliveries/abandon", "o"},
+		{"create", "executionevents executionevents/controlled usagelinks repositorymonitors/codehost gateways/probe gatewaydeliveries/send", ""},
 		{"get", "repositorymonitors/links", ""},
 	}
 }

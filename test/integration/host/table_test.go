@@ -38,8 +38,12 @@ func TestTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range served.APIResources {
-		if slices.Contains(r.Verbs, "list") {
+		switch {
+		case !slices.Contains(r.Verbs, "list"):
+		case r.Namespaced:
 			paths = append(paths, "apis/core.platform.ai/v1alpha1/namespaces/default/"+r.Name)
+		default:
+			paths = append(paths, "apis/core.platform.ai/v1alpha1/"+r.Name)
 		}
 	}
 	paths = append(paths,
