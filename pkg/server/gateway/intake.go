@@ -137,7 +137,7 @@ func (h *Hub) accept(ctx context.Context, namespace, name string, body []byte, b
 		return nil, err
 	}
 	a := &arrival{hub: h, gateway: g, said: &said, digest: digest, id: gateway.EventID(g.UID, said.ExternalEventID), began: began}
-	for {
+	for range tries {
 		seen, err := h.o.Inbound.Find(g.UID, said.ExternalEventID)
 		if err != nil {
 			return nil, err
@@ -149,11 +149,15 @@ func (h *Hub) accept(ctx context.Context, namespace, name string, body []byte, b
 		if !object.IsConflict(err) {
 			return reply, err
 		}
-		if err := ctx.Err(); err != nil { // another request with this event was faster, or its session was changed
+		if err := ctx.Err(); err != nil { // another request with this event was faster
 			return nil, err
 		}
 	}
+	return nil, apierrors.NewServiceUnavailable("something else has the name " + a.id + ", which the record of the event would have")
 }
+
+// tries is how often an event is looked for and stored, as long as somebody else is faster.
+const tries = 5
 
 // arrival is an event that arrived.
 type arrival struct {
