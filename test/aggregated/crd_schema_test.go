@@ -126,7 +126,7 @@ func texts(list []string) []any {
 }
 
 // records are kinds that the platform makes. No manifest has them, and their specs never change, which no schema can say.
-var records = []string{"CodeHostDelivery", "MonitorCommand", "MonitorItem", "MonitorMutation", "MonitorRun", "MonitorWorkAction"}
+var records = []string{"CodeHostDelivery", "GatewayDelivery", "GatewayEvent", "MonitorCommand", "MonitorItem", "MonitorMutation", "MonitorRun", "MonitorWorkAction"}
 
 // stored returns the resources of the group whose objects people write: those that can be patched, in namespaces.
 func (s *Server) stored() (all []metav1.APIResource) {
