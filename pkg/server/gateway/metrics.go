@@ -39,17 +39,18 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Namespace: "platform_gateway", Name: "intake_duration_seconds", Help: "How long it took to store an event of a gateway.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}),
 	}
+	var err error
+	if m.ingress, err = metric.Register(r, m.ingress); err != nil {
+		return nil, fmt.Errorf("metrics of gateways: %w", err)
+	}
+	if m.latency, err = metric.Register(r, m.latency); err != nil {
+		return nil, fmt.Errorf("metrics of gateways: %w", err)
+	}
 	for _, result := range []string{
 		protocol.ReplyAccepted, protocol.ReplyDuplicate, protocol.ReplyRejected, protocol.ReplyDeadLettered,
 		resultUnauthorized, resultLimited, resultRefused, resultConflict, resultInvalid, resultUnavailable,
 	} {
 		m.ingress.WithLabelValues(result) // an alert sees only how a series grows
-	}
-	if r == nil {
-		return m, nil
-	}
-	if err := r.Register(metric.Group{m.ingress, m.latency}); err != nil {
-		return nil, fmt.Errorf("metrics of gateways: %w", err)
 	}
 	return m, nil
 }

@@ -82,6 +82,7 @@ func (o *Options) deliveries() resource.Resource {
 			resource.Field[*v1alpha1.GatewayDelivery]{Path: FieldDeliveryBinding, Indexed: true, Value: func(d *v1alpha1.GatewayDelivery) string { return d.Spec.BindingName }},
 			resource.Field[*v1alpha1.GatewayDelivery]{Path: FieldDeliverySession, Indexed: true, Value: func(d *v1alpha1.GatewayDelivery) string { return d.Spec.SessionName }},
 			resource.Field[*v1alpha1.GatewayDelivery]{Path: FieldDeliveryTask, Indexed: true, Value: func(d *v1alpha1.GatewayDelivery) string { return d.Spec.TaskName }},
+			resource.Field[*v1alpha1.GatewayDelivery]{Path: "taskName", Value: func(d *v1alpha1.GatewayDelivery) string { return d.Spec.TaskName }}, // as in all kinds
 			resource.Field[*v1alpha1.GatewayDelivery]{Path: FieldDeliveryEvent, Indexed: true, Value: func(d *v1alpha1.GatewayDelivery) string { return d.Spec.EventID }},
 		),
 		Columns: o.deliveryColumns(),

@@ -76,6 +76,7 @@ func (o *Options) events() resource.Resource {
 			resource.Field[*v1alpha1.GatewayEvent]{Path: FieldEventBinding, Indexed: true, Value: func(e *v1alpha1.GatewayEvent) string { return e.Status.BindingName }},
 			resource.Field[*v1alpha1.GatewayEvent]{Path: FieldEventSession, Indexed: true, Value: func(e *v1alpha1.GatewayEvent) string { return e.Status.SessionName }},
 			resource.Field[*v1alpha1.GatewayEvent]{Path: FieldEventTask, Indexed: true, Value: func(e *v1alpha1.GatewayEvent) string { return e.Status.TaskName }},
+			resource.Field[*v1alpha1.GatewayEvent]{Path: "taskName", Value: func(e *v1alpha1.GatewayEvent) string { return e.Status.TaskName }}, // as in all kinds
 			resource.Field[*v1alpha1.GatewayEvent]{Path: FieldOpenGateway, Indexed: true, Value: func(e *v1alpha1.GatewayEvent) string {
 				if eventFacts(e).open {
 					return OfGateway(e.Namespace, e.Spec.GatewayName)
