@@ -37,7 +37,11 @@ func TestKubectlCreatesEveryKind(t *testing.T) {
 		"UsageLink":            `"spec":{"taskUID":"` + string(task.UID) + `","repository":"o/r","number":1,"origin":"created","state":"open"}`,
 		"UsageReport":          `"spec":{"mode":"summary"}`,
 
+		"GatewayRecordQuery": `"spec":{"records":"events"}`,
+
 		// No user makes these, but administrators may.
+		"GatewayDelivery":   `"metadata":{"name":"made"},"spec":{"gatewayName":"g","gatewayUid":"u","idempotencyId":"i","eventId":"e","sessionName":"s","kind":"final","accountId":"a","contextId":"c","text":"t","createdAt":"2026-01-01T00:00:00.000000Z"}`,
+		"GatewayEvent":      `"metadata":{"name":"made"},"spec":{"gatewayName":"g","gatewayUid":"u","externalEventId":"e","payloadSHA256":"0","protocolVersion":"platform.gateway.v1","eventType":"text","accountId":"a","contextId":"c","senderId":"s","text":"t","createdAt":"2026-01-01T00:00:00.000000Z"}`,
 		"CodeHostDelivery":  `"metadata":{"name":"made"},"spec":{"deliveryID":"d","bodySHA256":"b","event":"push","receivedAt":"2026-01-01T00:00:00.000000Z"}`,
 		"MonitorCommand":    `"metadata":{"name":"made"},"spec":{"monitorName":"m","monitorUID":"u","targetKind":"issue","number":1,"intent":"plan","source":"api"}`,
 		"MonitorItem":       `"metadata":{"name":"made"},"spec":{"monitorName":"m","monitorUID":"u","targetKind":"issue","number":1}`,

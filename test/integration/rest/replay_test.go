@@ -169,7 +169,7 @@ func (r *replay) call(as *standalone.Client, method, path, body string) host.Ans
 		if p.In != "query" {
 			continue
 		}
-		if p.Name != "continue" { // a token of the server; see pages
+		if p.Name != "continue" && p.Name != "cursor" { // a token of the server; see pages
 			target := with(p.Name, cmp.Or(valid[template+" "+p.Name], valid[p.Name], append(p.Schema.Enum, "")[0], map[string]string{"integer": "1", "boolean": "false", "string": "a"}[p.Schema.Type], "a"))
 			if extra := beside[template+" "+p.Name]; extra != "" {
 				target += "&" + extra
@@ -200,6 +200,7 @@ var valid = map[string]string{
 	"namespace": "default", "labelSelector": "a=b", "tasks": "a", "startedAfter": "2026-01-01T00:00:00Z", "startedBefore": "2036-01-01T00:00:00Z",
 	"minDuration": "1s", "asOf": "2026-06-01T00:00:00Z", "sessionName": "talk", "from": "2026-01-01", "until": "2036-01-01", "repository": "owner/repo", "teams": "default", "roles": "user", "phases": "Running",
 	"order": "desc", "orderBy": "name", "parentTask": "lead", "sessions": "lasting", "offset": "0", "follow": "true", "kind": "issue", "type": "ModelMessage", "status": "pending", "after": "0",
+	"/api/v1/gateway-events state": "Queued,Rejected", "/api/v1/gateway-deliveries state": "Pending",
 	"/api/v1/tasks/{id}/stream tasks": "lead", "/api/v1/memory-proposals type": "memory", "/internal/v1/memory-proposals/{namespace} type": "memory",
 }
 
@@ -255,6 +256,7 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 	get("/api/v1/runtime-pools/coders")
 
 	r.monitors(client)
+	r.gateways(client, s.Kubernetes(t))
 
 	// Chats and sessions.
 	post("/api/v1/chat", `{"message":"hello","sessionId":"talk"}`)
