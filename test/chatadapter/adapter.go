@@ -77,7 +77,9 @@ func (a *Adapter) Host() string { return strings.TrimPrefix(a.URL, "https://") }
 func (a *Adapter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply := func(v any) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(v)
+		if err := json.NewEncoder(w).Encode(v); err != nil {
+			return // whoever asked has gone
+		}
 	}
 	if r.Header.Get("Authorization") != "Bearer "+Token {
 		w.WriteHeader(http.StatusUnauthorized)

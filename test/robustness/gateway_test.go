@@ -145,7 +145,11 @@ func (x *talked) set(vendor string) {
 
 // say sends an event as the adapter does: again and again, until it is accepted.
 func (x *talked) say(thread, n int) {
-	body := kit.Must[[]byte](x)(json.Marshal(chatadapter.Event(fmt.Sprintf("e-%d-%d", thread, n), fmt.Sprint("t-", thread), fmt.Sprintf("message %d", n))))
+	body, err := json.Marshal(chatadapter.Event(fmt.Sprintf("e-%d-%d", thread, n), fmt.Sprint("t-", thread), fmt.Sprintf("message %d", n)))
+	if err != nil {
+		x.Error(err)
+		return
+	}
 	for ; ; pause(x.Context(), retryPause) {
 		r := kit.Must[*http.Request](x)(http.NewRequestWithContext(x.Context(), http.MethodPost, x.url, bytes.NewReader(body)))
 		r.Header.Set("Authorization", "Bearer "+chatadapter.Inbound)

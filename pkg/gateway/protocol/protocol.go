@@ -246,8 +246,13 @@ func (e *Event) Check() []error {
 		name, value string
 		needed      bool
 	}{
-		{"externalEventId", e.ExternalEventID, true}, {"accountId", e.AccountID, true}, {"contextId", e.ContextID, true}, {"threadId", e.ThreadID, false},
-		{"sender.id", e.Sender.ID, true}, {"sender.displayName", e.Sender.DisplayName, false}, {"replyTarget", e.ReplyTarget, false},
+		{"externalEventId", e.ExternalEventID, true},
+		{"accountId", e.AccountID, true},
+		{"contextId", e.ContextID, true},
+		{"threadId", e.ThreadID, false},
+		{"sender.id", e.Sender.ID, true},
+		{"sender.displayName", e.Sender.DisplayName, false},
+		{"replyTarget", e.ReplyTarget, false},
 	} {
 		switch {
 		case m.needed && strings.TrimSpace(m.value) == "":

@@ -187,7 +187,7 @@ func (a *arrival) again(ctx context.Context, seen *inbound.Seen) (*protocol.Repl
 		return nil, status(http.StatusConflict, "externalEventId: an event of this id was accepted, and said something else")
 	}
 	reply := &protocol.Reply{Status: protocol.ReplyDuplicate, EventID: a.id}
-	if err != nil {
+	if row == nil {
 		reply.Message = "the event was accepted before, and its record is not kept any more"
 		return reply, nil
 	}

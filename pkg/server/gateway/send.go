@@ -62,10 +62,7 @@ func (h *Hub) Send(ctx context.Context, d *v1alpha1.GatewayDelivery) (*v1alpha1.
 			return nil, apierrors.NewTooManyRequests("the adapter cannot be reached", retryAfter)
 		}
 	}
-	body, err := h.wire(ctx, d, now)
-	if err != nil {
-		return nil, err
-	}
+	body := h.wire(ctx, d, now)
 	holder, err := h.claim(ctx, d, body.Metadata[protocol.MetadataLate] != "")
 	if err != nil {
 		return nil, err
@@ -156,7 +153,7 @@ func (h *Hub) lateness(ctx context.Context, d *v1alpha1.GatewayDelivery) (v1alph
 }
 
 // wire returns what is sent.
-func (h *Hub) wire(ctx context.Context, d *v1alpha1.GatewayDelivery, now time.Time) (*protocol.Delivery, error) {
+func (h *Hub) wire(ctx context.Context, d *v1alpha1.GatewayDelivery, now time.Time) *protocol.Delivery {
 	s := &d.Spec
 	out := &protocol.Delivery{
 		ProtocolVersion: protocol.Version, DeliveryID: d.Name, IdempotencyID: s.IdempotencyID, OriginatingEventID: s.EventID, SessionRef: s.SessionName,
@@ -173,7 +170,7 @@ func (h *Hub) wire(ctx context.Context, d *v1alpha1.GatewayDelivery, now time.Ti
 		line := fmt.Sprintf("[late: written at %s]\n", s.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"))
 		out.Text = line + clipTo(s.Text, protocol.MaxText-len(line))
 	}
-	return out, nil
+	return out
 }
 
 // claim stores that this server is about to send. Whoever held the claim before may have sent it.

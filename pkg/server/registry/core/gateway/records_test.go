@@ -425,7 +425,7 @@ func TestQueriesAreRefused(t *testing.T) {
 
 // answered returns the code of an answer, and the error.
 func answered(err error) string {
-	if s, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // itself
+	if s, ok := err.(apierrors.APIStatus); ok {
 		return fmt.Sprint(s.Status().Code, " ", err)
 	}
 	return fmt.Sprint(http.StatusOK)

@@ -75,11 +75,12 @@ func (r *Resource) readMessages(_ http.ResponseWriter, req *http.Request, p pare
 		return nil, err
 	}
 	var page transcript.Page
-	if q.newest > 0 && q.through != "" && p.Object.Spec.SessionType == v1alpha1.SessionTypeGateway {
+	switch {
+	case q.newest > 0 && q.through != "" && p.Object.Spec.SessionType == v1alpha1.SessionTypeGateway:
 		page, err = r.answered(ctx, p.Object, q)
-	} else if q.newest > 0 {
+	case q.newest > 0:
 		page, err = r.transcripts.Newest(ctx, p.Object.UID, q.newest, q.through)
-	} else {
+	default:
 		page, err = r.transcripts.Page(ctx, p.Object.UID, q.after, q.limit, q.through)
 	}
 	if errors.Is(err, transcript.ErrNotFound) {
