@@ -128,12 +128,15 @@ func texts(list []string) []any {
 // records are kinds that the platform makes. No manifest has them, and their specs never change, which no schema can say.
 var records = []string{"CodeHostDelivery", "GatewayDelivery", "GatewayEvent", "MonitorCommand", "MonitorItem", "MonitorMutation", "MonitorRun", "MonitorWorkAction"}
 
+// alone are kinds of which two that say the same are refused, as the generated manifests do.
+var alone = []string{"GatewayBinding", "GatewayIdentity"}
+
 // stored returns the resources of the group whose objects people write: those that can be patched, in namespaces.
 func (s *Server) stored() (all []metav1.APIResource) {
 	s.t.Helper()
 	list := kit.Must[*metav1.APIResourceList](s.t)(s.Kubernetes(s.t).Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String()))
 	for _, r := range list.APIResources {
-		if slices.Contains(r.Verbs, "patch") && !strings.Contains(r.Name, "/") && r.Namespaced && !slices.Contains(records, r.Kind) {
+		if slices.Contains(r.Verbs, "patch") && !strings.Contains(r.Name, "/") && r.Namespaced && !slices.Contains(slices.Concat(records, alone), r.Kind) {
 			all = append(all, r)
 		}
 	}
