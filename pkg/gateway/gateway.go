@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,17 @@ func TaskName(event types.UID, replays int32) string {
 // DeliveryID returns the name of the record of a delivery. part is 0 for the answer of an event, and counts its interim texts from 1.
 func DeliveryID(event types.UID, replays int32, part int) string {
 	return id("gdl-", string(event), strconv.Itoa(int(replays)), strconv.Itoa(part))
+}
+
+// CompareDeliveries compares the places of two deliveries of a session. Of one event, interim texts come before the answer.
+func CompareDeliveries(a, b *v1alpha1.GatewayDeliverySpec) int {
+	part := func(d *v1alpha1.GatewayDeliverySpec) int32 {
+		if d.Part == 0 {
+			return math.MaxInt32
+		}
+		return d.Part
+	}
+	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(part(a), part(b)))
 }
 
 // MessageID returns the id of the message of an event in its session.

@@ -107,3 +107,16 @@ func TestDigest(t *testing.T) {
 		}
 	}
 }
+
+// TestCompareDeliveries: the order of the deliveries of a session.
+func TestCompareDeliveries(t *testing.T) {
+	t.Parallel()
+	order := []v1alpha1.GatewayDeliverySpec{{Sequence: 1, Part: 1}, {Sequence: 1, Part: 2}, {Sequence: 1}, {Sequence: 2, Part: 1}, {Sequence: 2}}
+	for i := range order {
+		for j := range order {
+			if got := CompareDeliveries(&order[i], &order[j]) < 0; got != (i < j) {
+				t.Errorf("%+v before %+v: %v", order[i], order[j], got)
+			}
+		}
+	}
+}

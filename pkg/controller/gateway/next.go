@@ -5,11 +5,11 @@ package gateway
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/gateway"
 )
 
 // action is what is done with an event.
@@ -122,15 +122,9 @@ func turn(deliveries []*v1alpha1.GatewayDelivery) (head *v1alpha1.GatewayDeliver
 	return head, due
 }
 
-// compareDeliveries compares the places of two deliveries of a session. The answer to an event follows its interim texts.
+// compareDeliveries compares the places of two deliveries of a session.
 func compareDeliveries(a, b *v1alpha1.GatewayDelivery) int {
-	part := func(d *v1alpha1.GatewayDelivery) int32 {
-		if d.Spec.Part == 0 {
-			return math.MaxInt32
-		}
-		return d.Spec.Part
-	}
-	return cmp.Or(cmp.Compare(a.Spec.Sequence, b.Spec.Sequence), cmp.Compare(part(a), part(b)), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(gateway.CompareDeliveries(&a.Spec, &b.Spec), cmp.Compare(a.Name, b.Name))
 }
 
 // deliveryEnded reports whether nothing is left to do about a delivery.

@@ -62,7 +62,7 @@ type request struct {
 	mediaType     string
 	encoding      string
 	body          io.Reader
-	length        int64 // of a body that is none of those of which the length is known
+	length        int64 // of a body whose type does not tell its length
 }
 
 // none says that a request has no authorization.

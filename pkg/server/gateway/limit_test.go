@@ -10,8 +10,6 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
-
-	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // TestRates: an address has its burst and then its rate, all together have theirs, and not more addresses are remembered than fit.
@@ -63,19 +61,6 @@ func TestWaitOf(t *testing.T) {
 	} {
 		if got := waitOf(value, now); got != want {
 			t.Errorf("%q: %s, not %s", value, got, want)
-		}
-	}
-}
-
-// TestBefore: the order of the deliveries of a session.
-func TestBefore(t *testing.T) {
-	t.Parallel()
-	order := []v1alpha1.GatewayDeliverySpec{{Sequence: 1, Part: 1}, {Sequence: 1, Part: 2}, {Sequence: 1}, {Sequence: 2, Part: 1}, {Sequence: 2}}
-	for i := range order {
-		for j := range order {
-			if got := Before(&order[i], &order[j]); got != (i < j) {
-				t.Errorf("%+v before %+v: %v", order[i], order[j], got)
-			}
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/gateway"
 	"github.com/platform-ai/platform/pkg/gateway/protocol"
 )
@@ -34,7 +35,7 @@ func (h *Hub) Probe(ctx context.Context, g *v1alpha1.Gateway) (*v1alpha1.Gateway
 		p.OutboundAuthSecretVersion, p.Endpoint = a.version, a.endpoint
 	}
 	if err := errors.Join(inErr, outErr); err != nil {
-		p.Message = clip(err.Error())
+		p.Message = clip.Text(err.Error(), maxMessage)
 		return p, nil
 	}
 	p.Resolved = true
@@ -43,7 +44,7 @@ func (h *Hub) Probe(ctx context.Context, g *v1alpha1.Gateway) (*v1alpha1.Gateway
 	capabilities, err := h.question(ctx, g, a)
 	p.Capabilities = capabilities
 	if p.Connected = err == nil; err != nil {
-		p.Message = clip(err.Error())
+		p.Message = clip.Text(err.Error(), maxMessage)
 		return p, nil
 	}
 	a.down.Store(0)

@@ -10,18 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	textclip "github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
-// Replay routes an event again that was rejected, dead-lettered or expired, as the bindings are now. by is who asks for it.
+// Replay routes an event again, as the bindings are now. Its state is one from which an event can be replayed. by is who asks for it.
 func (h *Hub) Replay(ctx context.Context, e *v1alpha1.GatewayEvent, by string) (*v1alpha1.GatewayEvent, error) {
-	switch e.Status.State {
-	case v1alpha1.GatewayEventRejected, v1alpha1.GatewayEventDeadLettered, v1alpha1.GatewayEventExpired:
-	default:
-		return nil, apierrors.NewConflict(v1alpha1.Resource("gatewayevents"), e.Name, errors.New("only an event that was rejected, dead-lettered or expired can be replayed; its state is "+string(e.Status.State)))
-	}
 	g, err := h.gateway(ctx, e.Namespace, e.Spec.GatewayName)
 	if apierrors.IsNotFound(err) || err == nil && g.UID != e.Spec.GatewayUID {
 		return nil, apierrors.NewConflict(v1alpha1.Resource("gatewayevents"), e.Name, errors.New("its gateway is gone"))
@@ -47,8 +41,3 @@ func (h *Hub) Replay(ctx context.Context, e *v1alpha1.GatewayEvent, by string) (
 	}
 	return h.o.Stored.Events.Get(resource.AsServer(ctx, e.Namespace), e.Name)
 }
-
-// clipTo cuts a text for a status.
-func clipTo(text string, most int) string { return textclip.Text(text, most) }
-
-func clip(text string) string { return clipTo(text, maxMessage) }

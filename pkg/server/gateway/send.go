@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/clip"
+	"github.com/platform-ai/platform/pkg/gateway"
 	"github.com/platform-ai/platform/pkg/gateway/protocol"
 	"github.com/platform-ai/platform/pkg/redact"
 	kinds "github.com/platform-ai/platform/pkg/server/registry/core/gateway"
@@ -117,19 +119,11 @@ func (h *Hub) turn(ctx context.Context, d *v1alpha1.GatewayDelivery, now time.Ti
 	}
 	errEarlier := errLater(d, "an earlier delivery of its session has not ended")
 	return h.o.Stored.Deliveries.Select(ctx, d.Namespace, fields.OneTermEqualSelector(kinds.FieldOpenSession, d.Spec.SessionName), func(other *v1alpha1.GatewayDelivery) error {
-		if other.Name != d.Name && Before(&other.Spec, &d.Spec) {
+		if other.Name != d.Name && gateway.CompareDeliveries(&other.Spec, &d.Spec) < 0 {
 			return errEarlier
 		}
 		return nil
 	})
-}
-
-// Before reports whether one delivery of a session comes before another. Of one event, interim texts come before the answer.
-func Before(a, b *v1alpha1.GatewayDeliverySpec) bool {
-	if a.Sequence != b.Sequence {
-		return a.Sequence < b.Sequence
-	}
-	return a.Part != 0 && (b.Part == 0 || a.Part < b.Part)
 }
 
 // giveUp ends a delivery that is not sent any more; nil if it may be sent.
@@ -168,7 +162,7 @@ func (h *Hub) wire(ctx context.Context, d *v1alpha1.GatewayDelivery, now time.Ti
 	if _, after := h.lateness(ctx, d); now.Sub(s.CreatedAt.Time) >= after {
 		out.Metadata[protocol.MetadataLate] = "true"
 		line := fmt.Sprintf("[late: written at %s]\n", s.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"))
-		out.Text = line + clipTo(s.Text, protocol.MaxText-len(line))
+		out.Text = line + clip.Text(s.Text, protocol.MaxText-len(line))
 	}
 	return out
 }
@@ -208,7 +202,7 @@ func (h *Hub) change(ctx context.Context, d *v1alpha1.GatewayDelivery, holder st
 		s := &row.Status
 		s.LeaseHolder, s.LeaseUntil, s.UpdatedAt = "", nil, &now
 		mutate(s)
-		s.LastError = clip(s.LastError)
+		s.LastError = clip.Text(s.LastError, maxMessage)
 		return nil
 	})
 }
@@ -227,8 +221,8 @@ func (h *Hub) end(ctx context.Context, d *v1alpha1.GatewayDelivery, state v1alph
 // unreached stores that nothing could be sent.
 func (h *Hub) unreached(ctx context.Context, d *v1alpha1.GatewayDelivery, holder string, why error) (*v1alpha1.GatewayDelivery, error) {
 	if holder == "" {
-		if d.Status.Reason == v1alpha1.ReasonNotReached && d.Status.LastError == clip(why.Error()) { // it says so already
-			return nil, apierrors.NewTooManyRequests(clip(why.Error()), retryAfter)
+		if d.Status.Reason == v1alpha1.ReasonNotReached && d.Status.LastError == clip.Text(why.Error(), maxMessage) { // it says so already
+			return nil, apierrors.NewTooManyRequests(clip.Text(why.Error(), maxMessage), retryAfter)
 		}
 		var err error
 		if holder, err = h.claim(ctx, d, false); err != nil {
@@ -251,7 +245,7 @@ func (h *Hub) outcome(ctx context.Context, d *v1alpha1.GatewayDelivery, holder s
 		switch {
 		case why == nil && a.Status == protocol.Delivered:
 			s.State, s.Reason, s.LastError, s.OutcomeUnknown, s.DeliveredAt = v1alpha1.GatewayDeliveryDelivered, v1alpha1.ReasonGatewayDelivered, "", false, &now
-			s.ProviderMessageID = clipTo(a.ProviderMessageID, maxProviderID)
+			s.ProviderMessageID = clip.Text(a.ProviderMessageID, maxProviderID)
 			return
 		case why == nil && a.Status == protocol.NonRetryableError, why != nil && final(x.code):
 			s.State, s.Reason, s.LastError = v1alpha1.GatewayDeliveryDeadLettered, v1alpha1.ReasonNotDeliverable, said(a, why)
@@ -262,8 +256,7 @@ func (h *Hub) outcome(ctx context.Context, d *v1alpha1.GatewayDelivery, holder s
 			s.Reason, s.OutcomeUnknown = v1alpha1.ReasonOutcomeUnknown, true
 		}
 		s.LastError = said(a, why)
-		next := now.Add(max(backoffFirst<<min(max(s.AttemptCount-1, 0), 10), x.wait))
-		next = earlier(next, now.Add(max(backoffMost, x.wait)))
+		next := now.Add(max(min(backoffFirst<<min(max(s.AttemptCount-1, 0), 10), backoffMost), x.wait))
 		switch {
 		case s.AttemptCount >= d.Spec.MaxAttempts:
 			s.State, s.Reason = v1alpha1.GatewayDeliveryDeadLettered, v1alpha1.ReasonAttemptsSpent
@@ -273,13 +266,6 @@ func (h *Hub) outcome(ctx context.Context, d *v1alpha1.GatewayDelivery, holder s
 			s.State, s.NextAttemptAt = v1alpha1.GatewayDeliveryRetryScheduled, at(next)
 		}
 	})
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // final reports whether an answer with a code says that the delivery will never be accepted. Of 2xx it says nothing.

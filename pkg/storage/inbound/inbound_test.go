@@ -81,6 +81,6 @@ func TestSeen(t *testing.T) {
 		t.Errorf("%v, %v", owners, err)
 	}
 	if _, err := s.Stage("a", "one", inbound.Seen{Digest: "short"}); err == nil {
-		t.Error("a digest that is none is accepted")
+		t.Error("a text that is no digest is accepted")
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
-// TestAttempts: an attempt counts only when bytes may have left, and a text of which nobody knows whether it was posted says so.
+// TestAttempts: an attempt counts only when bytes may have left. A delivery that may have been posted says so.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	x := newConnected(t, chatadapter.Echo, func(o *standalone.Options) { o.Gateways.Limits.DeliveryTimeout = time.Second })

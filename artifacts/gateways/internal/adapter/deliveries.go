@@ -285,7 +285,7 @@ func (d *Deliveries) end(id string, answer protocol.Answer) (protocol.Answer, ti
 	return answer, 0, nil
 }
 
-// unknown is the outcome of a part of which nobody knows whether it was posted.
+// unknown is the outcome of a part that may have been posted.
 func (d *Deliveries) unknown(id string, n, of int, why error) result {
 	text := "it is not known whether it was posted"
 	if of > 1 {
