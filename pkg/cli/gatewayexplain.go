@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -285,14 +284,6 @@ func inOne(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")
 }
 
-// turn is the place of a delivery among those of its event: interim texts in their order, and then the answer.
-func turn(d *v1alpha1.GatewayDelivery) int32 {
-	if d.Spec.Part == 0 {
-		return math.MaxInt32
-	}
-	return d.Spec.Part
-}
-
 // held says which delivery of the session is to be sent first.
 func (s *eventStory) held(ctx context.Context, d *v1alpha1.GatewayDelivery) error {
 	found, err := gatewayRecords(ctx, s.client, d.Namespace, v1alpha1.GatewayRecordQuerySpec{
@@ -303,7 +294,7 @@ func (s *eventStory) held(ctx context.Context, d *v1alpha1.GatewayDelivery) erro
 		return err
 	}
 	first := slices.MinFunc(append(found.Deliveries, *d), func(a, b v1alpha1.GatewayDelivery) int {
-		return cmp.Or(cmp.Compare(a.Spec.Sequence, b.Spec.Sequence), cmp.Compare(turn(&a), turn(&b)))
+		return gateway.CompareDeliveries(&a.Spec, &b.Spec)
 	})
 	if first.Name != d.Name {
 		s.add("Held by", fmt.Sprintf("%s, which comes before it in the session: %s, %s", first.Name, first.Status.State, strings.Join(s.deliveryFacts(&first), ", ")))

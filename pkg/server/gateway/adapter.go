@@ -64,12 +64,26 @@ func (a *adapters) forget(gateway types.UID) {
 	delete(a.of, gateway)
 }
 
+// known returns what is kept of an adapter, if it is still as the new one says.
+func (a *adapters) known(gateway types.UID, now *adapter) *adapter {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if old := a.of[gateway]; old != nil && old.same(now) {
+		return old
+	}
+	return nil
+}
+
+func (a *adapter) same(b *adapter) bool {
+	return a.endpoint == b.endpoint && a.version == b.version && a.generation == b.generation
+}
+
 // keep returns what is kept of an adapter, if it is still as the new one says; otherwise the new one takes its place.
 func (a *adapters) keep(gateway types.UID, now *adapter) *adapter {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	old := a.of[gateway]
-	if old != nil && old.endpoint == now.endpoint && old.version == now.version && old.generation == now.generation {
+	if old != nil && old.same(now) {
 		return old
 	}
 	if old != nil {
@@ -93,6 +107,9 @@ func (h *Hub) adapter(ctx context.Context, g *v1alpha1.Gateway) (*adapter, error
 		return nil, fmt.Errorf("the annotation %s of the Secret %q is not the address of the adapter, %s", v1alpha1.AnnotationGatewayEndpoint, s.Name, endpoint)
 	}
 	now := &adapter{endpoint: endpoint, version: s.ResourceVersion, generation: g.Generation, token: string(value)}
+	if known := h.adapters.known(g.UID, now); known != nil {
+		return known, nil
+	}
 	transport := egress.Guard{Private: private, Allow: h.adapters.allow}.Transport()
 	transport.MaxIdleConnsPerHost, transport.ForceAttemptHTTP2 = maxIdle, false
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}

@@ -43,7 +43,13 @@ func (h *Hub) Send(ctx context.Context, d *v1alpha1.GatewayDelivery) (*v1alpha1.
 	if err := h.turn(ctx, d, now); err != nil {
 		return nil, err
 	}
-	if given, err := h.giveUp(ctx, d, now); given != nil || err != nil {
+	policy, after := h.lateness(ctx, d)
+	isLate := now.Sub(d.Spec.CreatedAt.Time) >= after
+	unwanted := ""
+	if isLate && policy == v1alpha1.GatewayLateExpire && d.Status.ManualRetryCount == 0 { // a person may ask for it
+		unwanted = fmt.Sprintf("it could not be delivered within %s, and the binding wants no late answers", after)
+	}
+	if given, err := h.giveUp(ctx, d, now, unwanted); given != nil || err != nil {
 		return given, err
 	}
 	g, err := h.gateway(ctx, d.Namespace, d.Spec.GatewayName)
@@ -64,8 +70,8 @@ func (h *Hub) Send(ctx context.Context, d *v1alpha1.GatewayDelivery) (*v1alpha1.
 			return nil, apierrors.NewTooManyRequests("the adapter cannot be reached", retryAfter)
 		}
 	}
-	body := h.wire(ctx, d, now)
-	holder, err := h.claim(ctx, d, body.Metadata[protocol.MetadataLate] != "")
+	body := wire(d, isLate)
+	holder, err := h.claim(ctx, d, isLate)
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +132,13 @@ func (h *Hub) turn(ctx context.Context, d *v1alpha1.GatewayDelivery, now time.Ti
 	})
 }
 
-// giveUp ends a delivery that is not sent any more; nil if it may be sent.
-func (h *Hub) giveUp(ctx context.Context, d *v1alpha1.GatewayDelivery, now time.Time) (*v1alpha1.GatewayDelivery, error) {
+// giveUp ends a delivery that is not sent any more; nil if it may be sent. unwanted says why it is not wanted, if it is not.
+func (h *Hub) giveUp(ctx context.Context, d *v1alpha1.GatewayDelivery, now time.Time, unwanted string) (*v1alpha1.GatewayDelivery, error) {
 	if d.Status.ExpiresAt != nil && !d.Status.ExpiresAt.After(now) {
 		return h.end(ctx, d, v1alpha1.GatewayDeliveryExpired, v1alpha1.ReasonGatewayExpired, "it could not be delivered in time")
 	}
-	if policy, after := h.lateness(ctx, d); policy == v1alpha1.GatewayLateExpire && d.Status.ManualRetryCount == 0 && now.Sub(d.Spec.CreatedAt.Time) >= after {
-		return h.end(ctx, d, v1alpha1.GatewayDeliveryExpired, v1alpha1.ReasonGatewayExpired, fmt.Sprintf("it could not be delivered within %s, and the binding wants no late answers", after))
+	if unwanted != "" {
+		return h.end(ctx, d, v1alpha1.GatewayDeliveryExpired, v1alpha1.ReasonGatewayExpired, unwanted)
 	}
 	return nil, nil //nolint:nilnil // it may be sent
 }
@@ -147,7 +153,7 @@ func (h *Hub) lateness(ctx context.Context, d *v1alpha1.GatewayDelivery) (v1alph
 }
 
 // wire returns what is sent.
-func (h *Hub) wire(ctx context.Context, d *v1alpha1.GatewayDelivery, now time.Time) *protocol.Delivery {
+func wire(d *v1alpha1.GatewayDelivery, isLate bool) *protocol.Delivery {
 	s := &d.Spec
 	out := &protocol.Delivery{
 		ProtocolVersion: protocol.Version, DeliveryID: d.Name, IdempotencyID: s.IdempotencyID, OriginatingEventID: s.EventID, SessionRef: s.SessionName,
@@ -159,7 +165,7 @@ func (h *Hub) wire(ctx context.Context, d *v1alpha1.GatewayDelivery, now time.Ti
 	}
 	maps.Copy(out.Metadata, s.Metadata)
 	out.Metadata[protocol.MetadataCreatedAt] = s.CreatedAt.UTC().Format(time.RFC3339)
-	if _, after := h.lateness(ctx, d); now.Sub(s.CreatedAt.Time) >= after {
+	if isLate {
 		out.Metadata[protocol.MetadataLate] = "true"
 		line := fmt.Sprintf("[late: written at %s]\n", s.CreatedAt.UTC().Format("2006-01-02 15:04 UTC"))
 		out.Text = line + clip.Text(s.Text, protocol.MaxText-len(line))
