@@ -39,10 +39,10 @@ var alike = []known{
 	{"a Budget without warnPercent warns at 80; a tag cannot give a list a default", func(d difference) bool {
 		return d.kind == "Budget" && strings.HasPrefix(d.what, "spec.warnPercent") && slices.Contains([]string{"[]", "80"}, d.ours) && (d.theirs == "" || zero(d.theirs))
 	}, false},
-	{"who applies null owns the member, as in Kubernetes' own kinds; custom resources refuse null, so there it is left out", func(d difference) bool {
+	{"who applies null owns the member, as in Kubernetes' own kinds; custom resources refuse null, so there it is left out, and who applies it owns what it was in", func(d difference) bool {
 		_, path, owner := strings.Cut(d.what, " of ")
 		null := strings.HasPrefix(d.step, "apply with null") && d.step != "apply with null for the member again"
-		return owner && d.ours == "owned" && (d.null(path) || path == "."+strings.Join(d.optional, ".")) || null && strings.HasSuffix(d.what, " moved") && d.ours == "true"
+		return owner && (d.null(path) || d.ours == "owned" && path == "."+strings.Join(d.optional, ".")) || null && strings.HasSuffix(d.what, " moved") && d.ours == "true"
 	}, false},
 	{"the entry of a second manager has a time only if its apply changed the form of the object, which null and zero values do here, and creationTimestamp: null there", func(d difference) bool {
 		generated := len(d.added) > 0

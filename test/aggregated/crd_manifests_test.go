@@ -71,7 +71,7 @@ func (m manifest) says(path []string) bool {
 	return in != nil && !zero(strings.TrimSpace(plain(in)))
 }
 
-// null reports whether a member of the manifest is null; path is the one that managed fields have.
+// null reports whether a member of the manifest is null, or has members that all are; path is the one that managed fields have.
 func (m manifest) null(path string) bool {
 	found := false
 	var look func(v any, steps []string)
@@ -80,7 +80,9 @@ func (m manifest) null(path string) bool {
 		case nil:
 			found = found || len(steps) == 0
 		case node:
-			if inner, ok := v[first(steps)]; ok {
+			if len(steps) == 0 {
+				found = found || len(v) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(v)), func(inner any) bool { return inner != nil })
+			} else if inner, ok := v[steps[0]]; ok {
 				look(inner, steps[1:])
 			}
 		case []any: // any element, as the path names it by its content
@@ -94,13 +96,6 @@ func (m manifest) null(path string) bool {
 }
 
 var elements = regexp.MustCompile(`\[[^\]]*\]`)
-
-func first(steps []string) string {
-	if len(steps) == 0 {
-		return ""
-	}
-	return steps[0]
-}
 
 // with returns the manifest with a value in place of a member; without the member if there is no value.
 func (m manifest) with(path []string, value ...any) manifest {

@@ -148,8 +148,6 @@ type Options struct {
 }
 
 // Hub is the gateways of a server. All methods may be called concurrently.
-//
-//large:lines both directions use its tokens and stores; each step has a file
 type Hub struct {
 	o        Options
 	rates    *rates
