@@ -12,11 +12,11 @@
 //	                  runtimepools                     get list watch create delete
 //	                  agentruntimes, approvals, gateways, gatewaybindings, gatewayevents, providers, skills, tools, repositorymonitors  get list watch
 //	                  gatewaydeliveries, monitor{runs,items,commands,workactions,mutations}  get list watch create
-//	                  gateways/probe, gatewaydeliveries/send, repositorymonitors/codehost  create
+//	                  gateways/probe, gatewaydeliveries/send, gatewayevents/decide, repositorymonitors/codehost  create
 //	                  repositorymonitors/links         get
 //	                  sessions                         get create
 //	                  {tasks,agents,agentruntimes,providers,runtimepools,sessions,skills,tools,repositorymonitors}/status  patch
-//	                  gateway{s,bindings,events}/status, monitor{runs,items,commands,workactions,mutations}/status  patch
+//	                  gateway{s,bindings,deliveries,events}/status, monitor{runs,items,commands,workactions,mutations}/status  patch
 //	                  executionevents                  list
 //	                  executionevents/controlled, sessions/transcript, tasks/cancel, tasks/events, usagelinks  create
 //	                  tasks/plan, tasks/result         get

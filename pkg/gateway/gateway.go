@@ -12,11 +12,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -42,12 +44,43 @@ func TaskName(event types.UID, replays int32) string {
 	return id("gw-", string(event), strconv.Itoa(int(replays)))
 }
 
-// DeliveryID returns the name of the record of a delivery. part is 0 for the answer of an event, and counts its interim texts from 1.
-func DeliveryID(event types.UID, replays int32, part int) string {
-	return id("gdl-", string(event), strconv.Itoa(int(replays)), strconv.Itoa(part))
+// DeliveryID returns the name of the record of the delivery of the answer of an event.
+func DeliveryID(event types.UID, replays int32) string {
+	return id("gdl-", string(event), strconv.Itoa(int(replays)), "0")
 }
 
-// CompareDeliveries compares the places of two deliveries of a session. Of one event, interim texts come before the answer.
+// InterimID returns the name of the record of a delivery of what is said before the answer. what tells the texts of an event apart.
+func InterimID(event types.UID, replays int32, what ...string) string {
+	return id("gdl-", append([]string{string(event), strconv.Itoa(int(replays)), "interim"}, what...)...)
+}
+
+// DeliveryOf returns a delivery to where an event came from, without a name, and what only the server knows. g has no UID if there is no such
+// gateway.
+func DeliveryOf(e *v1alpha1.GatewayEvent, g *v1alpha1.Gateway, kind v1alpha1.GatewayDeliveryKind, text string) *v1alpha1.GatewayDelivery {
+	s := &e.Spec
+	d := &v1alpha1.GatewayDelivery{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace},
+		Spec: v1alpha1.GatewayDeliverySpec{
+			GatewayOwner: s.GatewayOwner, BindingName: e.Status.BindingName, EventID: e.Name, TaskName: e.Status.TaskName,
+			SessionName: e.Status.SessionName, Sequence: e.Status.TranscriptOrder, Kind: kind, AccountID: s.AccountID, ContextID: s.ContextID,
+			ThreadID: s.ThreadID, ReplyTarget: s.ReplyTarget, Text: text,
+		},
+		Status: v1alpha1.GatewayDeliveryStatus{State: v1alpha1.GatewayDeliveryPending},
+	}
+	if g.UID == s.GatewayUID { // the gateway may have been changed since, and another one of its name has nothing to do with it
+		d.Spec.GatewayGeneration, d.Spec.Metadata = g.Generation, maps.Clone(g.Spec.Metadata)
+	}
+	return d
+}
+
+// Named names a delivery, by which its adapter recognises it, too.
+func Named(d *v1alpha1.GatewayDelivery, name string) *v1alpha1.GatewayDelivery {
+	d.Name, d.Spec.IdempotencyID = name, name
+	return d
+}
+
+// CompareDeliveries compares the places of two deliveries of a session. Of one event, interim texts come before the answer, in the order in
+// which they were written.
 func CompareDeliveries(a, b *v1alpha1.GatewayDeliverySpec) int {
 	part := func(d *v1alpha1.GatewayDeliverySpec) int32 {
 		if d.Part == 0 {
@@ -55,7 +88,7 @@ func CompareDeliveries(a, b *v1alpha1.GatewayDeliverySpec) int {
 		}
 		return d.Part
 	}
-	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(part(a), part(b)))
+	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(part(a), part(b)), a.CreatedAt.Compare(b.CreatedAt.Time))
 }
 
 // MessageID returns the id of the message of an event in its session.
@@ -154,7 +187,8 @@ func Lacks(b *v1alpha1.GatewayBinding, c *v1alpha1.GatewayCapabilities) string {
 	mode := s.Session.Mode
 	threads := s.Match.ThreadID != "" || mode == v1alpha1.GatewaySessionThread || mode == v1alpha1.GatewaySessionThreadSender
 	senders := s.Match.SenderID != "" || s.SenderPolicy.Mode != v1alpha1.GatewaySendersAll ||
-		mode == v1alpha1.GatewaySessionSender || mode == v1alpha1.GatewaySessionContextSender || mode == v1alpha1.GatewaySessionThreadSender
+		mode == v1alpha1.GatewaySessionSender || mode == v1alpha1.GatewaySessionContextSender || mode == v1alpha1.GatewaySessionThreadSender ||
+		s.Approvals == v1alpha1.GatewayApprovalsConversation
 	switch {
 	case !c.InboundText:
 		return "inboundText"
@@ -166,6 +200,8 @@ func Lacks(b *v1alpha1.GatewayBinding, c *v1alpha1.GatewayCapabilities) string {
 		return "senderIdentity"
 	case mode == v1alpha1.GatewaySessionExplicit && !c.ExplicitSessions:
 		return "explicitSessions"
+	case s.Approvals == v1alpha1.GatewayApprovalsConversation && !c.InterimMessages:
+		return "interimMessages"
 	}
 	return ""
 }

@@ -39,11 +39,14 @@ func automaticTools(t *v1alpha1.Task, a *v1alpha1.Agent) []string {
 	return names
 }
 
-// gets reports whether the task is one of those that get a tool automatically. Tools of every run, and of reviewers, stay where the
-// annotation platform.ai/disable-coordination-tool-injection removes the others.
+// gets reports whether the task is one of those that get a tool automatically. Tools of every run, of reviewers and of conversations stay
+// where the annotation platform.ai/disable-coordination-tool-injection removes the others.
 func gets(of builtin.Automatic, t *v1alpha1.Task, a *v1alpha1.Agent) bool {
-	if of == builtin.Reviewers {
+	switch of {
+	case builtin.Reviewers:
 		return command.Validation(t) != nil
+	case builtin.Conversations:
+		return t.Annotations[v1alpha1.AnnotationGatewayInterim] == "true"
 	}
 	if of != builtin.Every && coordinationDisabled(t) {
 		return false

@@ -83,7 +83,7 @@ func (o *Options) gateways(g *genericapiserver.Config, st *Stores, stored *core.
 	}
 	hub, err := gateway.New(gateway.Options{
 		Off: !o.Gateways.Enabled, Limits: o.Gateways.Limits, Stored: stored.Gateways, Sessions: stored.Sessions, Transcripts: st.Transcripts, Inbound: st.Inbound,
-		Engine: st.Engine, Host: host, Services: o.Host != nil, NamespaceUID: uid, Allow: allow, Holder: fmt.Sprintf("%s/%d", name, os.Getpid()), Clock: o.Clock, Metrics: o.Metrics,
+		Engine: st.Engine, Host: host, Loopback: g.LoopbackClientConfig, Services: o.Host != nil, NamespaceUID: uid, Allow: allow, Holder: fmt.Sprintf("%s/%d", name, os.Getpid()), Clock: o.Clock, Metrics: o.Metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (o *Options) gateways(g *genericapiserver.Config, st *Stores, stored *core.
 func (o *Options) gatewayKinds(hub *gateway.Hub) kinds.Options {
 	l := o.Gateways.Limits
 	return kinds.Options{
-		Retention: l.Retention, Expiry: l.EventExpiry, MaxAttempts: l.MaxAttempts, Probe: hub.Probe, Send: hub.Send, Replay: hub.Replay,
+		Retention: l.Retention, Expiry: l.EventExpiry, MaxAttempts: l.MaxAttempts, Probe: hub.Probe, Send: hub.Send, Replay: hub.Replay, Decide: hub.Decide,
 		Forget: func(ctx context.Context, g *v1alpha1.Gateway) {
 			if err := hub.Forget(ctx, g); err != nil {
 				klog.FromContext(ctx).Error(err, "What is remembered of a deleted gateway is not removed; the next start removes it", "gateway", klog.KObj(g))

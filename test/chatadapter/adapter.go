@@ -44,7 +44,7 @@ type Adapter struct {
 func New(t testing.TB) *Adapter {
 	t.Helper()
 	a := &Adapter{answers: map[string]protocol.Answer{}, Can: protocol.Capability{
-		InboundText: true, OutboundText: true, Threads: true, SenderIdentity: true, ExplicitSessions: true, IdempotentDelivery: true,
+		InboundText: true, OutboundText: true, Threads: true, SenderIdentity: true, ExplicitSessions: true, IdempotentDelivery: true, InterimMessages: true,
 	}}
 	a.Server = httptest.NewTLSServer(a)
 	t.Cleanup(a.Close)

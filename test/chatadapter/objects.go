@@ -18,7 +18,7 @@ const Inbound = "the-adapter-says-this-0123456789"
 func (*Adapter) Class() *v1alpha1.GatewayClass {
 	return &v1alpha1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "stand-in"}, Spec: v1alpha1.GatewayClassSpec{
 		ContractVersion: v1alpha1.GatewayContractV1, AllowedMetadataKeys: []string{"team"},
-		Capabilities: v1alpha1.GatewayCapabilities{InboundText: true, OutboundText: true, Threads: true, SenderIdentity: true},
+		Capabilities: v1alpha1.GatewayCapabilities{InboundText: true, OutboundText: true, Threads: true, SenderIdentity: true, InterimMessages: true},
 	}}
 }
 

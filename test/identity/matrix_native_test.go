@@ -46,6 +46,7 @@ func (w *world) bodies() map[string]string {
 		"executionevents": `"metadata":{},"taskName":"mine","type":"ModelMessage"`,
 		"tasks/events":    `"metadata":{},"taskName":"mine","type":"ModelMessage"`,
 		"tasks/messages":  `"spec":{"toTask":"parent","content":"c"}`,
+		"tasks/reply":     `"spec":{"text":"c","messageID":"1"}`,
 		"agents":          `"metadata":{"name":"new"},"spec":{"providerRef":{"name":"mine"}}`,
 		"memoryproposals": `"metadata":{"name":"new"},"spec":{"title":"t","content":"c"}`,
 	}

@@ -95,7 +95,7 @@ func table() []row {
 		{"get", "tasks/proxy", "w"},
 		{"get", "tasks/calls sessions/events sessions/stream sessions/turn chats/config", "veo"},
 		{"get", "tasks/recording usagemeasurements/recording", "eo"},
-		{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/delta tasks/proxy tasks/plan tasks/messages tasks/inbox tasks/transactiontoken", "w"},
+		{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/delta tasks/proxy tasks/plan tasks/messages tasks/inbox tasks/reply tasks/transactiontoken", "w"},
 		{"create", "tasks/cancel tasks/detach tasks/codehost", "eow"},
 		{"create", "tasks/fork sessions/transcript sessions/cancel memories/disable memories/enable memories/discard memories/restore chats", "eo"},
 		{"create", "memoryproposals/review memoryproposals/apply", "ao"},
@@ -107,7 +107,7 @@ func table() []row {
 		{"create", "approvals/decision", "a"},
 		{"create", "repositorymonitors/runs repositorymonitors/commands", "eo"},
 		{"create", "codehostdeliveries/replay gatewayevents/replay gatewaydeliveries/retry gatewaydeliveries/abandon", "o"},
-		{"create", "executionevents executionevents/controlled usagelinks repositorymonitors/codehost gateways/probe gatewaydeliveries/send", ""},
+		{"create", "executionevents executionevents/controlled usagelinks repositorymonitors/codehost gateways/probe gatewaydeliveries/send gatewayevents/decide", ""},
 		{"get", "repositorymonitors/links", ""},
 	}
 }

@@ -7,12 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
@@ -92,6 +89,9 @@ func (d *dispatcher) follow(ctx context.Context, e *v1alpha1.GatewayEvent) error
 	}
 	if !found || t.UID != e.Status.TaskUID {
 		return d.apologize(ctx, e, ending{state: v1alpha1.GatewayEventExpired, reason: v1alpha1.ReasonTaskGone, message: "the task was deleted"}, cancelled)
+	}
+	if err := d.announce(ctx, e, t); err != nil {
+		return err
 	}
 	if !t.Status.Phase.Terminal() {
 		return step.Wait{After: maintenance, Reason: "the task runs"}
@@ -175,7 +175,7 @@ func (d *dispatcher) deliver(ctx context.Context, e *v1alpha1.GatewayEvent, how 
 	if _, err := get(ctx, d, e.Namespace, e.Spec.GatewayName, g); err != nil {
 		return fmt.Errorf("read the gateway: %w", err)
 	}
-	o := deliveryOf(e, g, kind, text, d.now(), d.o.DeliveryAttempts)
+	o := d.answerOf(e, g, kind, text)
 	err := d.Create(ctx, o)
 	if apierrors.IsAlreadyExists(err) { // made before this was interrupted
 		have := &v1alpha1.GatewayDelivery{}
@@ -193,20 +193,9 @@ func (d *dispatcher) deliver(ctx context.Context, e *v1alpha1.GatewayEvent, how 
 	return d.end(ctx, e, how)
 }
 
-// deliveryOf returns the delivery that answers an event. g has no UID if there is no such gateway.
-func deliveryOf(e *v1alpha1.GatewayEvent, g *v1alpha1.Gateway, kind v1alpha1.GatewayDeliveryKind, text string, now time.Time, attempts int32) *v1alpha1.GatewayDelivery {
-	s, name := &e.Spec, gateway.DeliveryID(e.UID, e.Status.Replays, 0)
-	o := &v1alpha1.GatewayDelivery{
-		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name},
-		Spec: v1alpha1.GatewayDeliverySpec{
-			GatewayOwner: s.GatewayOwner, IdempotencyID: name, BindingName: e.Status.BindingName, EventID: e.Name, TaskName: e.Status.TaskName,
-			SessionName: e.Status.SessionName, Sequence: e.Status.TranscriptOrder, Kind: kind, AccountID: s.AccountID, ContextID: s.ContextID,
-			ThreadID: s.ThreadID, ReplyTarget: s.ReplyTarget, Text: text, MaxAttempts: attempts, CreatedAt: metav1.NewMicroTime(now),
-		},
-		Status: v1alpha1.GatewayDeliveryStatus{State: v1alpha1.GatewayDeliveryPending},
-	}
-	if g.UID == s.GatewayUID { // the gateway may have been changed since, and another one of its name has nothing to do with it
-		o.Spec.GatewayGeneration, o.Spec.Metadata = g.Generation, maps.Clone(g.Spec.Metadata)
-	}
+// answerOf returns the delivery that answers an event. g has no UID if there is no such gateway.
+func (w *world) answerOf(e *v1alpha1.GatewayEvent, g *v1alpha1.Gateway, kind v1alpha1.GatewayDeliveryKind, text string) *v1alpha1.GatewayDelivery {
+	o := gateway.Named(gateway.DeliveryOf(e, g, kind, text), gateway.DeliveryID(e.UID, e.Status.Replays))
+	o.Spec.MaxAttempts, o.Spec.CreatedAt = w.o.DeliveryAttempts, *stamp(w.now())
 	return o
 }

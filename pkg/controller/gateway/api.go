@@ -72,6 +72,15 @@ func (w wire) sendDelivery(ctx context.Context, namespace, name string) (*v1alph
 	return sent, nil
 }
 
+// decideApproval has the server decide on an approval as an event says.
+func (w wire) decideApproval(ctx context.Context, namespace, name string) error {
+	err := w.group.Post().Namespace(namespace).Resource("gatewayevents").Name(name).SubResource("decide").MaxRetries(0).Body(&v1alpha1.GatewayEvent{}).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("decide as %s says: %w", name, err)
+	}
+	return nil
+}
+
 // refusedForGood reports whether a request can never succeed as it is.
 func refusedForGood(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) ||

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -21,16 +20,18 @@ import (
 	"github.com/platform-ai/platform/pkg/event"
 )
 
-// addDelivered adds the controller of deliveries that were delivered. One that ends leaves the cache, so that is what wakes it. A controller
-// that is killed in between writes nothing down: the delivery itself says everything.
+// addDelivered adds the controller of deliveries that were delivered. One that is not recorded yet stays in the cache, so a controller that
+// is started again goes on with it.
 func (w *world) addDelivered(mgr manager.Manager) error {
-	left := predicate.Funcs{
-		CreateFunc: func(ctrlevent.CreateEvent) bool { return false },
-		UpdateFunc: func(ctrlevent.UpdateEvent) bool { return false },
-	}
 	return builder.ControllerManagedBy(mgr).Named("gatewaydelivered").WithOptions(options(parallel)).
-		Watches(&v1alpha1.GatewayDelivery{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(left)).
+		Watches(&v1alpha1.GatewayDelivery{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.NewPredicateFuncs(unrecorded))).
 		Complete(reconcile.Func(w.delivered))
+}
+
+// unrecorded reports whether an object is a delivery that was delivered and is not recorded yet.
+func unrecorded(o client.Object) bool {
+	d, ok := o.(*v1alpha1.GatewayDelivery)
+	return ok && d.Status.State == v1alpha1.GatewayDeliveryDelivered && !d.Status.Recorded
 }
 
 // delivered writes down where people look for it that a text was delivered: in the stream and the annotations of its task, in its event, and in
@@ -38,14 +39,22 @@ func (w *world) addDelivered(mgr manager.Manager) error {
 func (w *world) delivered(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	d := &v1alpha1.GatewayDelivery{}
 	found, err := get(ctx, w.live, req.Namespace, req.Name, d)
-	if err != nil || !found || d.Status.State != v1alpha1.GatewayDeliveryDelivered {
+	if err != nil || !found || !unrecorded(d) {
 		return reconcile.Result{}, err
 	}
 	w.touch(ctx, d.Namespace, d.Spec.BindingName, "", outbound)
 	if err := w.inEvent(ctx, d); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, w.inTask(ctx, d)
+	if err := w.inTask(ctx, d); err != nil {
+		return reconcile.Result{}, err
+	}
+	before := d.DeepCopy()
+	d.Status.Recorded = true
+	if err := client.IgnoreNotFound(w.Status().Patch(ctx, d, client.MergeFrom(before))); err != nil {
+		return reconcile.Result{}, fmt.Errorf("delivery %s: %w", d.Name, err)
+	}
+	return reconcile.Result{}, nil
 }
 
 // inEvent writes the id of the answer in the chat system into the event.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,7 @@ func (w *world) addSessions(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).Named("gatewaysession").WithOptions(options(w.o.BatchSize)).
 		Watches(&v1alpha1.GatewayEvent{}, handler.EnqueueRequestsFromMapFunc(toSession)).
 		Watches(&v1alpha1.Task{}, handler.EnqueueRequestsFromMapFunc(toSession), builder.WithPredicates(taskOver)).
+		Watches(&v1alpha1.Approval{}, handler.EnqueueRequestsFromMapFunc(w.waitsOrDecided)).
 		Watches(&v1alpha1.GatewayBinding{}, d.hints.then(w.eventsOf(ofBinding)), builder.WithPredicates(whenReady(func(b *v1alpha1.GatewayBinding) bool { return b.Status.Ready }))).
 		Watches(&v1alpha1.Gateway{}, d.hints.then(w.eventsOf(ofGateway)), builder.WithPredicates(comesOrGoes)).
 		Complete(d)
@@ -271,13 +273,19 @@ func (d *dispatcher) dispatch(ctx context.Context, e *v1alpha1.GatewayEvent) err
 	switch {
 	case err == nil:
 		return d.created(ctx, e, made)
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), denied(err):
 		return d.refused(ctx, e, err)
 	case apierrors.IsForbidden(err), apierrors.IsTooManyRequests(err), apierrors.IsNotFound(err):
 		seconds, _ := apierrors.SuggestsClientDelay(err)
 		return d.delay(ctx, e, err.Error(), time.Duration(seconds)*time.Second)
 	}
 	return fmt.Errorf("task: %w", err)
+}
+
+// denied reports whether an admission policy or a webhook refuses a task. That is said in words alone: a quota that is used up has the same
+// code, and there will be room again.
+func denied(err error) bool {
+	return apierrors.IsForbidden(err) && (strings.Contains(err.Error(), "denied request") || strings.Contains(err.Error(), "denied the request"))
 }
 
 // claim takes the lease of an event.

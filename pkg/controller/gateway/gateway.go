@@ -6,7 +6,9 @@
 //   - of classes (class.go): whether gateways of a GatewayClass can be used;
 //   - of gateways (probe.go): whether the adapter of a Gateway answers, which the server finds out (gateways/probe);
 //   - of bindings (binding.go): whether events are routed by a GatewayBinding;
-//   - of sessions (dispatch.go): makes the task of the event whose turn it is, and the delivery of its answer;
+//   - of sessions (dispatch.go): makes the task of the event whose turn it is, and the delivery of its answer. Meanwhile it tells in the
+//     conversation what the task asks an approval for (announce.go);
+//   - of decisions (decide.go): has the server decide on an approval as somebody wrote (gatewayevents/decide);
 //   - of deliveries (deliver.go): has the server send the delivery of a session whose turn it is (gatewaydeliveries/send);
 //   - of what was delivered (delivered.go): writes that down where people look for it.
 //
@@ -120,7 +122,7 @@ func Add(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	return errors.Join(w.addClasses(mgr), w.addGateways(mgr), w.addBindings(mgr), w.addSessions(mgr), w.addDeliveries(mgr), w.addDelivered(mgr))
+	return errors.Join(w.addClasses(mgr), w.addGateways(mgr), w.addBindings(mgr), w.addSessions(mgr), w.addDecisions(mgr), w.addDeliveries(mgr), w.addDelivered(mgr))
 }
 
 // maxRemembered bounds what is kept in memory about objects.
@@ -133,6 +135,7 @@ const (
 	ofGateway = "gateway"
 	ofAgent   = "agent"
 	ofClass   = "class"
+	ofRoot    = "root"
 )
 
 // addIndexes adds the indexes of the cache.
@@ -147,6 +150,7 @@ func addIndexes(ctx context.Context, to client.FieldIndexer) error {
 		{&v1alpha1.GatewayEvent{}, ofGateway, key(func(e *v1alpha1.GatewayEvent) string { return e.Spec.GatewayName })},
 		{&v1alpha1.GatewayDelivery{}, ofSession, key(func(d *v1alpha1.GatewayDelivery) string { return d.Spec.SessionName })},
 		{&v1alpha1.GatewayDelivery{}, ofGateway, key(func(d *v1alpha1.GatewayDelivery) string { return d.Spec.GatewayName })},
+		{&v1alpha1.Approval{}, ofRoot, key(rootOf)},
 		{&v1alpha1.Gateway{}, ofClass, key(func(g *v1alpha1.Gateway) string { return g.Spec.GatewayClassName })},
 		{&v1alpha1.GatewayBinding{}, ofGateway, key(func(b *v1alpha1.GatewayBinding) string { return b.Spec.GatewayRef.Name })},
 		{&v1alpha1.GatewayBinding{}, ofAgent, key(func(b *v1alpha1.GatewayBinding) string { return b.Spec.AgentRef.Name })},

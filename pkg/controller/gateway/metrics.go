@@ -25,6 +25,7 @@ const (
 	resultRefused      = "refused"
 	resultExpired      = "expired"
 	resultDeadLettered = "deadLettered"
+	resultDecided      = "decided"
 
 	kindEvent    = "event"
 	kindDelivery = "delivery"

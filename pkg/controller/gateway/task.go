@@ -35,6 +35,9 @@ func taskOf(e *v1alpha1.GatewayEvent, b *v1alpha1.GatewayBinding, agent *v1alpha
 			Timeout: v1alpha1.DurationOf(o.TaskTimeout), RetryPolicy: d.RetryPolicy.DeepCopy(),
 		},
 	}
+	if c := b.Status.ResolvedCapabilities; c != nil && c.InterimMessages {
+		t.Annotations[v1alpha1.AnnotationGatewayInterim] = "true"
+	}
 	if d.Timeout != nil {
 		t.Spec.Timeout = new(*d.Timeout)
 	}

@@ -6,6 +6,7 @@ package gateway
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -95,18 +96,19 @@ func TestDelivery(t *testing.T) {
 	}
 	e.Status = v1alpha1.GatewayEventStatus{BindingName: "b", SessionName: "s", TaskName: "gw-1", TranscriptOrder: 7}
 	g := &v1alpha1.Gateway{ObjectMeta: metav1.ObjectMeta{UID: "gu", Generation: 3}, Spec: v1alpha1.GatewaySpec{Metadata: map[string]string{"k": "v"}}}
-	name := gateway.DeliveryID("u", 0, 0)
+	name := gateway.DeliveryID("u", 0)
 	want := v1alpha1.GatewayDeliverySpec{
 		GatewayOwner: v1alpha1.GatewayOwner{NamespaceUID: "nu", GatewayName: "g", GatewayUID: "gu", GatewayGeneration: 3}, IdempotencyID: name, BindingName: "b", EventID: "gev-1", TaskName: "gw-1",
 		SessionName: "s", Sequence: 7, Kind: v1alpha1.GatewayDeliveryFinal, AccountID: "acc", ContextID: "ctx", ThreadID: "thr", ReplyTarget: "rt", Text: "hello",
 		Metadata: map[string]string{"k": "v"}, MaxAttempts: 10, CreatedAt: metav1.NewMicroTime(noon),
 	}
-	got := deliveryOf(e, g, v1alpha1.GatewayDeliveryFinal, "hello", noon, 10)
+	w := &world{now: func() time.Time { return noon }, o: Options{DeliveryAttempts: 10}}
+	got := w.answerOf(e, g, v1alpha1.GatewayDeliveryFinal, "hello")
 	if diff := cmp.Diff(want, got.Spec); diff != "" || got.Name != name || got.Namespace != "n" {
 		t.Errorf("%s: %s", got.Name, diff)
 	}
 	g.UID = "another"
-	if got := deliveryOf(e, g, v1alpha1.GatewayDeliveryFinal, "hello", noon, 10); got.Spec.GatewayGeneration != 1 || got.Spec.Metadata != nil {
+	if got := w.answerOf(e, g, v1alpha1.GatewayDeliveryFinal, "hello"); got.Spec.GatewayGeneration != 1 || got.Spec.Metadata != nil {
 		t.Errorf("it has what another gateway says: %+v", got.Spec)
 	}
 }

@@ -300,6 +300,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TaskQuerySpec{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskQuerySpec(ref),
 		v1alpha1.TaskQueryStatus{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_TaskQueryStatus(ref),
 		v1alpha1.TaskRecording{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskRecording(ref),
+		v1alpha1.TaskReply{}.OpenAPIModelName():                                schema_pkg_apis_core_v1alpha1_TaskReply(ref),
+		v1alpha1.TaskReplySpec{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskReplySpec(ref),
+		v1alpha1.TaskReplyStatus{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_TaskReplyStatus(ref),
 		v1alpha1.TaskRequester{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_TaskRequester(ref),
 		v1alpha1.TaskResult{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_TaskResult(ref),
 		v1alpha1.TaskResultArtifact{}.OpenAPIModelName():                       schema_pkg_apis_core_v1alpha1_TaskResultArtifact(ref),
@@ -5637,6 +5640,15 @@ func schema_pkg_apis_core_v1alpha1_GatewayBindingSpec(ref common.ReferenceCallba
 							Ref:         ref(v1alpha1.GatewayLateAnswers{}.OpenAPIModelName()),
 						},
 					},
+					"approvals": {
+						SchemaProps: spec.SchemaProps{
+							Description: "approvals says where people may decide about what the Agent asks an approval for. In the conversation they are told of it, with what is asked for, if the adapter can post texts while a task runs; senders of whom a GatewayIdentity says who they are decide there.\n\nPossible enum values:\n - `\"conversation\"` tells of approvals in the conversation, and lets people decide there, too.\n - `\"elsewhere\"` says nothing of approvals in the conversation.",
+							Default:     "elsewhere",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"conversation", "elsewhere"},
+						},
+					},
 				},
 				Required: []string{"gatewayRef", "agentRef", "match"},
 			},
@@ -6211,7 +6223,7 @@ func schema_pkg_apis_core_v1alpha1_GatewayDeliverySpec(ref common.ReferenceCallb
 					},
 					"part": {
 						SchemaProps: spec.SchemaProps{
-							Description: "part is the place among the interim texts of an event, from 1; 0 for an answer.",
+							Description: "part is the place among the interim texts of an event, from 1; 0 for an answer. Of two with the same part, the one that was written first comes first.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -6413,6 +6425,13 @@ func schema_pkg_apis_core_v1alpha1_GatewayDeliveryStatus(ref common.ReferenceCal
 						SchemaProps: spec.SchemaProps{
 							Description: "deliveredAt is when it was delivered.",
 							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+					"recorded": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recorded is set when its event, its task and its binding say that it was delivered.",
+							Type:        []string{"boolean"},
+							Format:      "",
 						},
 					},
 				},
@@ -17561,6 +17580,107 @@ func schema_pkg_apis_core_v1alpha1_TaskRecording(ref common.ReferenceCallback) c
 		},
 		Dependencies: []string{
 			v1alpha1.RecordedEntry{}.OpenAPIModelName(), v1alpha1.RecordedSource{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskReply(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskReply is something that a task says in the conversation that it answers, while it runs. A create on tasks/reply makes a delivery of it, which the gateway posts before the answer. Only a task that answers an event of a gateway can reply, and only if the adapter can post texts while a task runs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what to say.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TaskReplySpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status says what was made of it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.TaskReplyStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TaskReplySpec{}.OpenAPIModelName(), v1alpha1.TaskReplyStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskReplySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskReplySpec is what to say.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"text": {
+						SchemaProps: spec.SchemaProps{
+							Description: "text is what to say, at most 16,384 characters.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"messageID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "messageID is chosen by the sender, at most 128 characters. A text that is sent again with the same one is posted once.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"text", "messageID"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskReplyStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskReplyStatus says what was made of a reply.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"delivery": {
+						SchemaProps: spec.SchemaProps{
+							Description: "delivery is the GatewayDelivery of the text.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

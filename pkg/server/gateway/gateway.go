@@ -43,6 +43,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
+	restclient "k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -135,6 +136,8 @@ type Options struct {
 	Engine      engine.Engine
 	// Host is a client of the server that has the Secrets and the Services.
 	Host kubernetes.Interface
+	// Loopback is the configuration of the server's client of itself.
+	Loopback *restclient.Config
 	// Services is set if that server has Services with Pods behind them.
 	Services bool
 	// NamespaceUID returns the UID of a namespace; empty if it is not known.

@@ -297,9 +297,16 @@ func (p *placing) place(ctx context.Context, route gateway.Route) error {
 	if err != nil {
 		return err
 	}
+	if b.Spec.Approvals == v1alpha1.GatewayApprovalsConversation {
+		s.Decision, _ = gateway.DecisionOf(p.row.Spec.Text)
+	}
 	if waiting >= h.o.Limits.Pending {
 		s.State, s.Reason, s.CompletedAt = v1alpha1.GatewayEventDeadLettered, v1alpha1.ReasonSessionQueueFull, s.UpdatedAt
 		s.StateMessage = fmt.Sprintf("%d events wait in the session", waiting)
+		return p.commit(ctx)
+	}
+	if s.Decision != nil { // the Agent is not told of it
+		s.State, s.Reason, s.StateMessage, s.CompletedAt, s.NextAttemptAt = v1alpha1.GatewayEventQueued, "", "", nil, at(s.UpdatedAt.Time)
 		return p.commit(ctx)
 	}
 	ctx = resource.AsServer(ctx, p.row.Namespace)

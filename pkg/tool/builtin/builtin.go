@@ -105,6 +105,8 @@ const (
 	Autonomous Automatic = "Autonomous"
 	// Reviewers is for runs that review a pull request for a monitor with an image (spec.validation.image).
 	Reviewers Automatic = "Reviewers"
+	// Conversations is for runs that answer an event of a gateway whose adapter posts texts while a task runs.
+	Conversations Automatic = "Conversations"
 )
 
 // Intent is what a user speaks of. Package chat recognises it by their words.
@@ -127,7 +129,7 @@ const (
 // all lists the tools in the order in which models see them. Runs get their automatic tools in this order.
 var all = []*Tool{
 	RecallMemory, Remember, ProposeMemory, SearchTranscript,
-	DelegateTask, WaitForTasks, CreateContainerTask, CancelTask, SendMessage, CheckMessages,
+	DelegateTask, WaitForTasks, CreateContainerTask, CancelTask, SendMessage, CheckMessages, ReplyInConversation,
 	CreatePullRequest, ListPullRequests, CheckPRReviewMarker, CheckPullRequestCI, MergePullRequest, AutoMergePullRequest, ReviewPullRequest, PostReviewComment, CreatePRMonitor,
 	CreateAgent, DeleteAgent, UpdatePlan,
 	RequestApproval, RunValidation,

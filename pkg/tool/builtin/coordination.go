@@ -137,6 +137,20 @@ var (
 }`),
 		In: Runs | Agents, Effects: Reads | Writes, Automatic: Families, Unlisted: true,
 	}
+	ReplyInConversation = &Tool{
+		Name: "reply_in_conversation",
+		Description: "Say something in the conversation that you answer before you have finished, such as that it takes long, or what you found so far. " +
+			"It is posted before your answer, which is posted by itself when you have finished: do not repeat it here.",
+		Schema: text(`{
+	"type": "object",
+	"properties": {
+		"text": {"type": "string", "minLength": 1, "maxLength": 16384, "description": "What to say, to the people in the conversation"}
+	},
+	"required": ["text"],
+	"additionalProperties": false
+}`),
+		In: Runs | Agents, Effects: Writes | Sends, Automatic: Conversations, Unlisted: true,
+	}
 	CreateAgent = &Tool{
 		Name: "create_agent",
 		Description: "Create an agent that you can delegate to with delegate_task. It can have nothing that you lack, " +

@@ -82,6 +82,12 @@ func (r Tasks) SendMessage(ctx context.Context, task string, m *v1alpha1.TaskMes
 	return &sent, r.post(ctx, task, "messages", opts, m, &sent)
 }
 
+// Reply has something said in the conversation that a task answers.
+func (r Tasks) Reply(ctx context.Context, task string, reply *v1alpha1.TaskReply, opts metav1.CreateOptions) (*v1alpha1.TaskReply, error) {
+	var made v1alpha1.TaskReply
+	return &made, r.post(ctx, task, "reply", opts, reply, &made)
+}
+
 // GetInbox returns the unread messages of a task.
 func (r Tasks) GetInbox(ctx context.Context, task string, opts metav1.GetOptions) (*v1alpha1.TaskInbox, error) {
 	var box v1alpha1.TaskInbox

@@ -36,6 +36,7 @@ var list = []toolkit.Tool{
 	codehost.ReviewBuiltin,
 	coordination.CancelBuiltin,
 	coordination.CheckBuiltin,
+	coordination.ReplyBuiltin,
 	coordination.ContainerBuiltin,
 	coordination.CreateAgentBuiltin,
 	coordination.DelegateBuiltin,

@@ -75,6 +75,11 @@ func (x *connected) bind(name string, change func(*v1alpha1.GatewayBindingSpec))
 	b := x.adapter.Binding(name)
 	change(&b.Spec)
 	kit.Must[*v1alpha1.GatewayBinding](x.t)(x.API().GatewayBindings("default").Create(x.t.Context(), b, metav1.CreateOptions{}))
+	defer func() {
+		if x.t.Failed() {
+			x.t.Log("binding: " + b.Status.Message)
+		}
+	}()
 	kit.Await(x.t, "the binding "+name, func() bool {
 		b = kit.Must[*v1alpha1.GatewayBinding](x.t)(x.API().GatewayBindings("default").Get(x.t.Context(), name, metav1.GetOptions{}))
 		return b.Status.Ready

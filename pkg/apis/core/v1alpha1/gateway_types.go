@@ -369,7 +369,26 @@ type GatewayBindingSpec struct {
 	// lateAnswers says what happens to an answer that cannot be delivered for long.
 	// +optional
 	LateAnswers GatewayLateAnswers `json:"lateAnswers,omitempty"`
+	// approvals says where people may decide about what the Agent asks an approval for. In the conversation they are told of it, with what is
+	// asked for, if the adapter can post texts while a task runs; senders of whom a GatewayIdentity says who they are decide there.
+	// +optional
+	// +default="elsewhere"
+	// +k8s:optional
+	Approvals GatewayApprovals `json:"approvals,omitempty"`
 }
+
+// GatewayApprovals says where approvals are decided.
+// +enum
+// +k8s:enum
+type GatewayApprovals string
+
+// Values of GatewayApprovals.
+const (
+	// GatewayApprovalsElsewhere says nothing of approvals in the conversation.
+	GatewayApprovalsElsewhere GatewayApprovals = "elsewhere"
+	// GatewayApprovalsConversation tells of approvals in the conversation, and lets people decide there, too.
+	GatewayApprovalsConversation GatewayApprovals = "conversation"
+)
 
 // GatewayMatch is a conversation of a chat system, in the exact and normalised words of its adapter. Each has at most 256 bytes.
 type GatewayMatch struct {

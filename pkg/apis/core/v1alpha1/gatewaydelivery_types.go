@@ -80,7 +80,8 @@ type GatewayDeliverySpec struct {
 	// sequence is the place among the deliveries of the session: the transcriptOrder of the event. Of one event, interim texts come first.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
-	// part is the place among the interim texts of an event, from 1; 0 for an answer.
+	// part is the place among the interim texts of an event, from 1; 0 for an answer. Of two with the same part, the one that was written first
+	// comes first.
 	// +optional
 	Part int32 `json:"part,omitempty"`
 	// kind is final, error or interim.
@@ -204,4 +205,7 @@ type GatewayDeliveryStatus struct {
 	// +optional
 	// +k8s:optional
 	DeliveredAt *metav1.MicroTime `json:"deliveredAt,omitempty"`
+	// recorded is set when its event, its task and its binding say that it was delivered.
+	// +optional
+	Recorded bool `json:"recorded,omitempty"`
 }

@@ -63,6 +63,7 @@ const (
 // +genclient:method=GetPlan,verb=get,subresource=plan,result=TaskPlan
 // +genclient:method=UpdatePlan,verb=create,subresource=plan,input=TaskPlan,result=TaskPlan
 // +genclient:method=SendMessage,verb=create,subresource=messages,input=TaskMessage,result=TaskMessage
+// +genclient:method=Reply,verb=create,subresource=reply,input=TaskReply,result=TaskReply
 // +genclient:method=GetInbox,verb=get,subresource=inbox,result=TaskInbox
 // +genclient:method=ReadInbox,verb=create,subresource=inbox,input=TaskInbox,result=TaskInbox
 // +genclient:method=CallCodeHost,verb=create,subresource=codehost,input=TaskCodeHostCall,result=TaskCodeHostCall

@@ -133,6 +133,10 @@ const (
 	AnnotationGatewayExternal = GatewayPrefix + "external-event-id"
 	AnnotationGatewayDelivery = GatewayPrefix + "delivery-id"
 	AnnotationGatewayMessage  = GatewayPrefix + "provider-message-id"
+	// AnnotationGatewayInterim is "true" on a task that may reply before it has ended, because its adapter can post that.
+	AnnotationGatewayInterim = GatewayPrefix + "interim-messages"
+	// AnnotationGatewayApproval names, on a delivery, the approval that it is about.
+	AnnotationGatewayApproval = GatewayPrefix + "approval"
 )
 
 // Marks of the Secrets of gateways. The annotation AnnotationGatewayName names the gateway that may use the Secret.

@@ -147,6 +147,9 @@ func SetObjectDefaults_GatewayBinding(in *GatewayBinding) {
 	if in.Spec.LateAnswers.Policy == "" {
 		in.Spec.LateAnswers.Policy = "mark"
 	}
+	if in.Spec.Approvals == "" {
+		in.Spec.Approvals = "elsewhere"
+	}
 }
 
 func SetObjectDefaults_GatewayBindingList(in *GatewayBindingList) {

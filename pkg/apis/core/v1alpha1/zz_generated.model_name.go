@@ -1369,6 +1369,21 @@ func (in TaskRecording) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskReply) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskReply"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskReplySpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskReplySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskReplyStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskReplyStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskRequester) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskRequester"
 }

@@ -825,6 +825,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type TaskReply
+	scheme.AddValidationFunc(
+		(*TaskReply)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskReply(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskReply),
+					safe.Cast[*TaskReply](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TaskResult
 	scheme.AddValidationFunc(
 		(*TaskResult)(nil),
@@ -6588,6 +6603,20 @@ func Validate_GatewayAdapter(
 	return errs
 }
 
+var symbolsForGatewayApprovals = sets.New(GatewayApprovalsConversation, GatewayApprovalsElsewhere)
+
+// Validate_GatewayApprovals validates an instance of GatewayApprovals according
+// to declarative validation rules in the API schema.
+func Validate_GatewayApprovals(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *GatewayApprovals) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForGatewayApprovals, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
 // Validate_GatewayBinding validates an instance of GatewayBinding according
 // to declarative validation rules in the API schema.
 func Validate_GatewayBinding(
@@ -6885,6 +6914,38 @@ func Validate_GatewayBindingSpec(
 				return &oldObj.LateAnswers
 			})
 		errs = append(errs, fn(fldPath.Child("lateAnswers"), &obj.LateAnswers, oldVal, oldObj != nil)...)
+	}
+
+	{ // field GatewayBindingSpec.Approvals
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *GatewayApprovals,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_GatewayApprovals(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *GatewayBindingSpec) *GatewayApprovals {
+				return &oldObj.Approvals
+			})
+		errs = append(errs, fn(fldPath.Child("approvals"), &obj.Approvals, oldVal, oldObj != nil)...)
 	}
 
 	return errs
@@ -24340,6 +24401,188 @@ func Validate_TaskRecording(
 				return &oldObj.ObjectMeta
 			})
 		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskReply validates an instance of TaskReply according
+// to declarative validation rules in the API schema.
+func Validate_TaskReply(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskReply) (errs field.ErrorList) {
+	{ // field TaskReply.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskReply) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskReply.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskReplySpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskReplySpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskReply) *TaskReplySpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskReply.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskReplyStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskReplyStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskReply) *TaskReplyStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskReplySpec validates an instance of TaskReplySpec according
+// to declarative validation rules in the API schema.
+func Validate_TaskReplySpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskReplySpec) (errs field.ErrorList) {
+	{ // field TaskReplySpec.Text
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskReplySpec) *string {
+				return &oldObj.Text
+			})
+		errs = append(errs, fn(fldPath.Child("text"), &obj.Text, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskReplySpec.MessageID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskReplySpec) *string {
+				return &oldObj.MessageID
+			})
+		errs = append(errs, fn(fldPath.Child("messageID"), &obj.MessageID, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskReplyStatus validates an instance of TaskReplyStatus according
+// to declarative validation rules in the API schema.
+func Validate_TaskReplyStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskReplyStatus) (errs field.ErrorList) {
+	{ // field TaskReplyStatus.Delivery
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskReplyStatus) *string {
+				return &oldObj.Delivery
+			})
+		errs = append(errs, fn(fldPath.Child("delivery"), &obj.Delivery, oldVal, oldObj != nil)...)
 	}
 
 	return errs

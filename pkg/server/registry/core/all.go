@@ -93,7 +93,7 @@ func All(o Options) []resource.Resource {
 		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, ChangeLink: o.ChangeLink, Recordings: o.Recordings,
 	})
 	tasks := task.New(o.Options, st.Tasks, task.Resources{
-		Agent: st.Agents.Get, Tool: st.Tools.Get, Requests: requests, Claim: reports.Claim, GatewayEvent: st.Gateways.Events.Get,
+		Agent: st.Agents.Get, Tool: st.Tools.Get, Requests: requests, Claim: reports.Claim, GatewayEvent: st.Gateways.Events.Get, Reply: st.Gateways.Reply, MaxReply: gateway.MaxReplyBytes,
 	}, workers.Tasks())
 	st.tasks = tasks
 	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {

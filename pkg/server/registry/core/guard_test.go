@@ -192,7 +192,7 @@ func may(caller, path, verb, of string) bool {
 	}
 	family := own == of || own == "mine" && of == "child"
 	switch {
-	case verb == "create" && slices.Contains([]string{"tasks/result", "tasks/log", "tasks/artifacts", "tasks/delta", "tasks/proxy", "tasks/codehost", "tasks/fork", "tasks/plan", "tasks/messages", "tasks/inbox"}, path):
+	case verb == "create" && slices.Contains([]string{"tasks/result", "tasks/log", "tasks/artifacts", "tasks/delta", "tasks/proxy", "tasks/codehost", "tasks/fork", "tasks/plan", "tasks/messages", "tasks/inbox", "tasks/reply"}, path):
 		return own == of
 	case path == "tasks/inbox", path == "tasks/proxy":
 		return own == of && verb == "get"

@@ -70,7 +70,7 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 		if a.Verb == "create" {
 			return mayDetach(reaches && !own, t)
 		}
-	case "messages", "inbox": // a task sends as itself and reads its own messages
+	case "messages", "inbox", "reply": // a task speaks as itself and reads its own messages
 		if err := mine(own); err != nil || a.Verb == "create" {
 			return err
 		}

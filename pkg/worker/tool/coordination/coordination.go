@@ -5,7 +5,8 @@
 // create tasks below the run's own task, wait_for_tasks waits for them, and cancel_task cancels one of them with
 // everything that it delegated; detach_task lets one go on without the run's task, and is only there for agents that name it.
 // run_validation is for reviewers: it runs what their monitor says, as a task of its own. With
-// send_message and check_messages the tasks of a family talk to each other. create_agent and delete_agent are for agents that only
+// send_message and check_messages the tasks of a family talk to each other, and with reply_in_conversation a task that answers people in a chat
+// system says something to them before it has ended. create_agent and delete_agent are for agents that only
 // these tasks need.
 //
 // The server decides what a child may be. A refusal is shown to the model with the server's reason. A create that is
@@ -47,6 +48,7 @@ var (
 	ValidateBuiltin  = toolkit.Tool{Of: builtin.RunValidation, New: of(builtin.RunValidation, func(f *family) tool.Tool { return validateTool{f} })}
 	SendBuiltin      = toolkit.Tool{Of: builtin.SendMessage, New: of(builtin.SendMessage, func(f *family) tool.Tool { return sendTool{f} })}
 	CheckBuiltin     = toolkit.Tool{Of: builtin.CheckMessages, New: of(builtin.CheckMessages, func(f *family) tool.Tool { return checkTool{f, new(sync.Mutex)} })}
+	ReplyBuiltin     = toolkit.Tool{Of: builtin.ReplyInConversation, New: of(builtin.ReplyInConversation, func(f *family) tool.Tool { return replyTool{f} })}
 
 	CreateAgentBuiltin = toolkit.Tool{Of: builtin.CreateAgent, New: of(builtin.CreateAgent, func(f *family) tool.Tool { return createAgentTool{f} })}
 	DeleteAgentBuiltin = toolkit.Tool{Of: builtin.DeleteAgent, New: of(builtin.DeleteAgent, func(f *family) tool.Tool { return deleteAgentTool{f} })}

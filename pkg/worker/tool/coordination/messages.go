@@ -39,8 +39,7 @@ func (t sendTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s/%d", t.task.Status.JobUID, t.attempt, t.kind, t.calls.Add(1)))
-	m := &v1alpha1.TaskMessage{Spec: v1alpha1.TaskMessageSpec{ToTask: a.ToTask, Content: a.Content, MessageID: hex.EncodeToString(sum[:16])}}
+	m := &v1alpha1.TaskMessage{Spec: v1alpha1.TaskMessageSpec{ToTask: a.ToTask, Content: a.Content, MessageID: t.messageID()}}
 	var sent *v1alpha1.TaskMessage
 	err = t.persist(ctx, func() (err error) {
 		sent, err = t.api.CoreV1alpha1().Tasks(t.task.Namespace).SendMessage(ctx, t.task.Name, m, metav1.CreateOptions{})
@@ -60,6 +59,43 @@ func (t sendTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
 		text += "; these have too many messages and did not get it: " + strings.Join(full, ", ")
 	}
 	return text, nil
+}
+
+// messageID returns what the next message of the run is recognised by.
+func (f *family) messageID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s/%d", f.task.Status.JobUID, f.attempt, f.kind, f.calls.Add(1)))
+	return hex.EncodeToString(sum[:16])
+}
+
+type replyArguments struct {
+	Text string `json:"text"`
+}
+
+type replyTool struct{ *family }
+
+var _ tool.Tool = replyTool{}
+
+// Definition describes the tool.
+func (replyTool) Definition() tool.Definition { return builtin.ReplyInConversation.Definition() }
+
+// Call has the text posted. Whether the chat system takes it is not waited for: the delivery is repeated until it does.
+func (t replyTool) Call(ctx context.Context, raw json.RawMessage) (any, error) {
+	a, err := decode[replyArguments](raw)
+	if err != nil {
+		return nil, err
+	}
+	r := &v1alpha1.TaskReply{Spec: v1alpha1.TaskReplySpec{Text: a.Text, MessageID: t.messageID()}}
+	err = t.persist(ctx, func() error {
+		_, err := t.api.CoreV1alpha1().Tasks(t.task.Namespace).Reply(ctx, t.task.Name, r, metav1.CreateOptions{})
+		return err
+	})
+	if apierrors.IsConflict(err) && ctx.Err() == nil { // nothing is posted before the answer, or not any more
+		return nil, tool.Errorf(tool.TypeUnavailable, "%s", toolkit.MessageOf(err))
+	}
+	if err != nil {
+		return nil, toolkit.Explain(ctx, err)
+	}
+	return "the text is queued and will be posted; do not send it again", nil
 }
 
 type checkArguments struct {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/clip"
@@ -88,7 +89,7 @@ func (o *Options) deliveries() resource.Resource {
 		Columns: o.deliveryColumns(),
 		Shape: resource.StateLedger[*v1alpha1.GatewayDelivery]{
 			Kept: resource.Kept[*v1alpha1.GatewayDelivery]{
-				PrepareForCreate: func(_ context.Context, d *v1alpha1.GatewayDelivery) { o.begin(d) },
+				PrepareForCreate: func(ctx context.Context, d *v1alpha1.GatewayDelivery) { o.begin(ctx, d) },
 				PrepareForStatus: func(_ context.Context, d, old *v1alpha1.GatewayDelivery) {
 					if d.Status.State != old.Status.State {
 						now := o.now()
@@ -145,12 +146,20 @@ func deliveryFacts(d *v1alpha1.GatewayDelivery) facts {
 	return facts{
 		gateway: d.Spec.GatewayName, binding: d.Spec.BindingName, session: d.Spec.SessionName, task: d.Spec.TaskName, event: d.Spec.EventID, state: state,
 		created: d.Spec.CreatedAt.Time, open: state != "" && !slices.Contains(deliveryEnded, state),
+		unrecorded: d.Status.State == v1alpha1.GatewayDeliveryDelivered && !d.Status.Recorded,
 	}
 }
 
 // begin completes a new delivery.
-func (o *Options) begin(d *v1alpha1.GatewayDelivery) {
+func (o *Options) begin(ctx context.Context, d *v1alpha1.GatewayDelivery) {
 	now := o.now()
+	if d.Spec.Kind == v1alpha1.GatewayDeliveryInterim {
+		n, err := o.Stored.said(d.Spec.EventID)
+		if err != nil { // the time decides between those of one place
+			klog.FromContext(ctx).Error(err, "The texts of an event of a gateway are not counted", "event", d.Spec.EventID)
+		}
+		d.Spec.Part = int32(n) + 1 //nolint:gosec // said counts to little more than a hundred
+	}
 	if d.Spec.CreatedAt.IsZero() {
 		d.Spec.CreatedAt = now
 	}

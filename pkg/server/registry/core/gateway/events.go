@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -26,10 +27,14 @@ const (
 	eventExpired      = string(v1alpha1.GatewayEventExpired)
 )
 
-// subReplay is the subresource by which people have an event routed again.
-const subReplay = "replay"
+const (
+	// subReplay is the subresource by which people have an event routed again.
+	subReplay = "replay"
+	// subDecide is the subresource by which a controller has the server decide on an approval, as an event says.
+	subDecide = "decide"
+)
 
-// eventStates are the states of events. An event that decided on an approval is completed at intake. What expired although nobody can be told
+// eventStates are the states of events. One that decides on an approval has no task: it is completed or rejected when it is decided. What expired although nobody can be told
 // is dead-lettered instead.
 func eventStates() resource.States {
 	return resource.States{
@@ -111,9 +116,10 @@ func (o *Options) events() resource.Resource {
 			},
 			Retention: o.Retention,
 		},
-		Subresources: []resource.Subresource[*v1alpha1.GatewayEvent]{{
-			Name: subReplay, New: func() runtime.Object { return &v1alpha1.GatewayEvent{} }, Creators: []resource.Role{resource.Operator}, Create: o.replay,
-		}},
+		Subresources: []resource.Subresource[*v1alpha1.GatewayEvent]{
+			{Name: subReplay, New: func() runtime.Object { return &v1alpha1.GatewayEvent{} }, Creators: []resource.Role{resource.Operator}, Create: o.replay},
+			{Name: subDecide, New: func() runtime.Object { return &v1alpha1.GatewayEvent{} }, Create: o.decide},
+		},
 	}
 }
 
@@ -178,4 +184,20 @@ func (o *Options) replay(ctx context.Context, p resource.Parent[*v1alpha1.Gatewa
 		return e.DeepCopy(), nil
 	}
 	return o.Replay(ctx, e, by)
+}
+
+// decide serves POST of decide, for controllers.
+func (o *Options) decide(ctx context.Context, p resource.Parent[*v1alpha1.GatewayEvent], _ runtime.Object) (runtime.Object, error) {
+	e := p.Object
+	switch {
+	case e.Status.Decision == nil:
+		return nil, apierrors.NewConflict(v1alpha1.Resource("gatewayevents"), e.Name, errors.New("it does not decide on an approval"))
+	case e.Status.State != v1alpha1.GatewayEventQueued:
+		return nil, apierrors.NewConflict(v1alpha1.Resource("gatewayevents"), e.Name, fmt.Errorf("its state is %s, not %s", e.Status.State, v1alpha1.GatewayEventQueued))
+	case o.Decide == nil:
+		return nil, unavailable()
+	case p.DryRun:
+		return e.DeepCopy(), nil
+	}
+	return o.Decide(ctx, e)
 }

@@ -77,7 +77,7 @@ func (s Stored) IdentityOf(ctx context.Context, namespace, gateway, account, sen
 	return all[0], nil
 }
 
-// Options are what gateways need. The server sets Probe, Send, Replay and Forget; without them, where only the definitions are wanted, what
+// Options are what gateways need. The server sets Probe, Send, Replay, Decide and Forget; without them, where only the definitions are wanted, what
 // needs them is answered with 503. All other fields without a default are required.
 type Options struct {
 	Stored     Stored
@@ -95,6 +95,8 @@ type Options struct {
 	Send func(ctx context.Context, d *v1alpha1.GatewayDelivery) (*v1alpha1.GatewayDelivery, error)
 	// Replay routes an event again for a user, stores where it goes, and returns it as it is then.
 	Replay func(ctx context.Context, e *v1alpha1.GatewayEvent, by string) (*v1alpha1.GatewayEvent, error)
+	// Decide decides on an approval as an event says, in the name of its sender, and returns the event as it is then.
+	Decide func(ctx context.Context, e *v1alpha1.GatewayEvent) (*v1alpha1.GatewayEvent, error)
 	// Forget is called after a gateway was deleted. A crash may prevent it.
 	Forget func(ctx context.Context, g *v1alpha1.Gateway)
 }

@@ -18,7 +18,8 @@ import (
 const (
 	FieldState   = "status.state"
 	FieldGateway = "spec.gatewayName"
-	// FieldOpen is "true" for a record that did not end, otherwise empty. A controller watches by it.
+	// FieldOpen is "true" for a record that a controller has to do something about, otherwise empty. A controller watches by it. Besides those
+	// that did not end, that is what was delivered and is not recorded yet.
 	FieldOpen = "open"
 	// FieldOpenSession is the session of a record that did not end. Names of sessions of gateways differ between namespaces.
 	FieldOpenSession = "openSession"
@@ -80,6 +81,8 @@ type facts struct {
 
 	created time.Time
 	open    bool
+	// unrecorded is set for what was delivered and is not recorded yet.
+	unrecorded bool
 }
 
 // recordFields returns the fields that both kinds of records have.
@@ -91,7 +94,7 @@ func recordFields[T resource.Object](of func(T) facts) []resource.Field[T] {
 		indexed(FieldState, func(_ T, f facts) string { return f.state }),
 		indexed(FieldGateway, func(_ T, f facts) string { return f.gateway }),
 		indexed(FieldOpen, func(_ T, f facts) string {
-			if f.open {
+			if f.open || f.unrecorded {
 				return "true"
 			}
 			return ""

@@ -115,6 +115,10 @@ type Resources struct {
 	Claim hostcall.Claim
 	// GatewayEvent reads an event of a gateway.
 	GatewayEvent func(ctx context.Context, name string) (*v1alpha1.GatewayEvent, error)
+	// Reply serves POST of reply.
+	Reply func(ctx context.Context, p stored.Parent, obj runtime.Object) (runtime.Object, error)
+	// MaxReply is the maximum length of its body, in bytes.
+	MaxReply int64
 }
 
 // Resource is the resource tasks. Building its Storage, which may be done once, binds it to the store. Other resources read
@@ -220,6 +224,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 			{Name: "calls", New: func() runtime.Object { return &v1alpha1.TaskCallList{} }, Get: r.content.Calls, Readers: resource.Users()},
 			{Name: "plan", MaxBody: progress.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskPlan{} }, Get: plans.Get, Create: plans.Update, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "messages", MaxBody: mail.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskMessage{} }, Create: letters.Send, Creators: []resource.Role{resource.Worker}},
+			{Name: "reply", MaxBody: of.MaxReply, New: func() runtime.Object { return &v1alpha1.TaskReply{} }, Create: of.Reply, Creators: []resource.Role{resource.Worker}},
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: letters.Show, Create: letters.Read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "codehost", MaxBody: hostcall.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskCodeHostCall{} }, Create: hosts.Create, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: cancellations.Create, Creators: append(resource.Writers(), resource.Worker)},

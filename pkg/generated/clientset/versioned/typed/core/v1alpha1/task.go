@@ -44,6 +44,7 @@ type TaskInterface interface {
 	GetPlan(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskPlan, error)
 	UpdatePlan(ctx context.Context, taskName string, taskPlan *corev1alpha1.TaskPlan, opts v1.CreateOptions) (*corev1alpha1.TaskPlan, error)
 	SendMessage(ctx context.Context, taskName string, taskMessage *corev1alpha1.TaskMessage, opts v1.CreateOptions) (*corev1alpha1.TaskMessage, error)
+	Reply(ctx context.Context, taskName string, taskReply *corev1alpha1.TaskReply, opts v1.CreateOptions) (*corev1alpha1.TaskReply, error)
 	GetInbox(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskInbox, error)
 	ReadInbox(ctx context.Context, taskName string, taskInbox *corev1alpha1.TaskInbox, opts v1.CreateOptions) (*corev1alpha1.TaskInbox, error)
 	CallCodeHost(ctx context.Context, taskName string, taskCodeHostCall *corev1alpha1.TaskCodeHostCall, opts v1.CreateOptions) (*corev1alpha1.TaskCodeHostCall, error)
@@ -215,6 +216,21 @@ func (c *tasks) SendMessage(ctx context.Context, taskName string, taskMessage *c
 		SubResource("messages").
 		VersionedParams(&opts, scheme.ParameterCodec).
 		Body(taskMessage).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// Reply takes the representation of a taskReply and creates it.  Returns the server's representation of the taskReply, and an error, if there is any.
+func (c *tasks) Reply(ctx context.Context, taskName string, taskReply *corev1alpha1.TaskReply, opts v1.CreateOptions) (result *corev1alpha1.TaskReply, err error) {
+	result = &corev1alpha1.TaskReply{}
+	err = c.GetClient().Post().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("reply").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(taskReply).
 		Do(ctx).
 		Into(result)
 	return
