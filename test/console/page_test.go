@@ -131,7 +131,7 @@ func (f *filled) everything() []string {
 	f.bind("empty", "ann", "platform-operator")
 	f.bind("team", "ann", "platform-approver")
 	f.bind("team", "ann", "platform-editor")
-	return []string{"TOKEN=" + token, "APPROVAL=" + id, "SHOTS=" + pictures(f.t)}
+	return []string{"TOKEN=" + token, "APPROVAL=" + id, "CONVERSATION=" + f.conversation(), "SHOTS=" + pictures(f.t)}
 }
 
 // A long run costs as little as a short one, and goes on without moving what somebody reads.

@@ -140,6 +140,7 @@ func (f *filled) hostileObjects(text string) {
 		Status: v1alpha1.ProposalRejected, ReviewNote: text[:1000],
 	}}, metav1.CreateOptions{}))
 	f.Monitor("hostile", text[:950], "javascript:window.pwned=1")
+	f.Gateway("hostile", text[:950])
 	check(c.Sessions("team").Create(ctx, &v1alpha1.Session{ObjectMeta: named, Spec: v1alpha1.SessionSpec{SessionType: v1alpha1.SessionTypeChat}}, metav1.CreateOptions{}))
 	check(c.Sessions("team").AppendMessages(ctx, "hostile", &v1alpha1.SessionTranscript{Items: []v1alpha1.SessionMessage{
 		{ID: "1", Role: v1alpha1.RoleUser, Content: text},

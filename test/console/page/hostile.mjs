@@ -31,7 +31,7 @@ async function refusing(browser) {
   const { page, close } = await signedIn(browser);
   const text = '<img src=x onerror="window.pwned=1">\u202egnp.exe [a](javascript:window.pwned=1)';
   await page.route('**/apis/core.platform.ai/**', (r) => r.fulfill({ status: 500, contentType: 'application/json', body: JSON.stringify({ message: text, reason: text }) }));
-  for (const path of ['/', '/tasks', '/tasks/hostile', '/approvals', '/sessions/hostile', '/usage', '/catalogue', '/memory', '/monitors', '/monitors/hostile', '/monitors/hostile/hostile.pr-7', '/compare?a=hostile&b=plain']) {
+  for (const path of ['/', '/tasks', '/tasks/hostile', '/approvals', '/sessions/hostile', '/usage', '/catalogue', '/memory', '/monitors', '/monitors/hostile', '/monitors/hostile/hostile.pr-7', '/gateways', '/gateways?tab=events', '/gateways/hostile', '/gateways/hostile?tab=deliveries', '/gateways/hostile/none', '/compare?a=hostile&b=plain']) {
     await page.goto(`${BASE}/console${path}`);
     await shown(page, path, 'onerror');
     assert.equal(await page.evaluate(() => window.pwned), undefined, path);
@@ -49,6 +49,7 @@ await run({
     ['/sessions', 'hostile'], ['/sessions/hostile', 'onerror'], ['/usage', 'Tasks without an issue'], ['/usage?by=model', 'onerror'], ['/catalogue', 'hostile'], ['/catalogue?kind=tools', 'onerror'], ['/catalogue?kind=skills', 'onerror'],
     ['/catalogue/agents/hostile', 'onerror'], ['/catalogue/tools/hostile', 'onerror'], ['/catalogue/skills/hostile', 'onerror'], ['/memory', 'onerror'], ['/memory?tab=memories', 'onerror'],
     ['/monitors', 'hostile'], ['/monitors/hostile', 'onerror'], ['/monitors/hostile?tab=commands', 'onerror'], ['/monitors/hostile/hostile.pr-7', 'onerror'], ['/monitors/hostile/hostile.issue-9', 'onerror'],
+    ['/gateways', 'onerror'], ['/gateways?tab=events', 'onerror'], ['/gateways?tab=deliveries', 'onerror'], ['/gateways/hostile', 'onerror'], ['/gateways/hostile?tab=bindings', 'onerror'], ['/gateways/hostile?tab=yaml', 'onerror'],
   ]),
   'an approval': (b) => harmless(b, [['/approvals', 'onerror'], [`/approvals/${APPROVAL}`, 'onerror'], [`/approvals/${RISKY}`, 'javascript:'], ['/', 'onerror']]),
   'what a server says': (b) => refusing(b),

@@ -13,7 +13,7 @@ const paths = [
   '/', '/tasks', '/new', '/tasks/nightly', '/tasks/plain#seq=5', '/tasks/plain?tab=transcript', '/tasks/plain?tab=trace', '/tasks/plain?tab=result', '/tasks/plain?tab=artifacts', '/tasks/plain?tab=log',
   '/tasks/plain?tab=yaml', '/tree/plain', '/approvals', `/approvals/${APPROVAL}`, '/sessions', '/sessions/talk', '/chat', '/usage', '/usage?by=model', '/catalogue', '/catalogue?kind=providers',
   '/catalogue/agents/helper', '/compare?a=plain&b=long', '/memory', '/memory?tab=memories', '/monitors', '/monitors/shop', '/monitors/shop?tab=commands',
-  '/monitors/shop/shop.pr-7', '/monitors/shop/shop.issue-9',
+  '/monitors/shop/shop.pr-7', '/monitors/shop/shop.issue-9', '/gateways', '/gateways/chat', '/gateways/chat?tab=events', '/gateways/chat?tab=deliveries', '/gateways/chat?tab=bindings',
 ];
 const refused = /not permit|not permitted|forbidden|cannot|may not/i;
 
@@ -38,7 +38,7 @@ async function walk(browser, role) {
   page.on('response', (r) => r.status() === 403 && forbidden.push(`${r.request().method()} ${new URL(r.url()).pathname}`));
   await page.route('**/apis/core.platform.ai/**', (route) => {
     const r = route.request();
-    if (r.method() === 'GET' || /\/(usagereports|taskqueries)$/.test(r.url())) return route.continue();
+    if (r.method() === 'GET' || /\/(usagereports|taskqueries|gatewayrecordqueries)$/.test(r.url())) return route.continue();
     writes.add(write(r));
     return route.fulfill({ status: 409, contentType: 'application/json', body: '{"message":"caught"}' });
   });

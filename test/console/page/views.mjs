@@ -3,12 +3,12 @@
 
 // Every view shows its data in both themes and at a phone's width.
 import { BASE, assert, opened, run, signedIn, went } from './drive.mjs';
-import { APPROVAL, views } from './where.mjs';
+import { APPROVAL, CONVERSATION, views } from './where.mjs';
 import { SHOTS, dark, eachLook, light, looks, phone, rules } from './look.mjs';
 
 // What lists and objects show in place of their data. Each is looked at in both themes.
-const lists = { now: '/', tasks: '/tasks', approvals: '/approvals', sessions: '/sessions', usage: '/usage', catalogue: '/catalogue', proposals: '/memory', memories: '/memory?tab=memories', monitors: '/monitors' };
-const objects = { run: '/tasks/plain', transcript: '/tasks/plain?tab=transcript', trace: '/tasks/plain?tab=trace', session: '/sessions/talk', tree: '/tree/plain', approval: `/approvals/${APPROVAL}`, entry: '/catalogue/agents/helper', monitor: '/monitors/shop', monitored: '/monitors/shop/shop.pr-7', compare: '/compare?a=plain&b=long' };
+const lists = { now: '/', tasks: '/tasks', approvals: '/approvals', sessions: '/sessions', usage: '/usage', catalogue: '/catalogue', proposals: '/memory', memories: '/memory?tab=memories', monitors: '/monitors', gateways: '/gateways', received: '/gateways?tab=events', 'sent-back': '/gateways?tab=deliveries' };
+const objects = { run: '/tasks/plain', transcript: '/tasks/plain?tab=transcript', trace: '/tasks/plain?tab=trace', session: '/sessions/talk', tree: '/tree/plain', approval: `/approvals/${APPROVAL}`, entry: '/catalogue/agents/helper', monitor: '/monitors/shop', monitored: '/monitors/shop/shop.pr-7', gateway: '/gateways/chat', conversation: `/gateways/chat/${CONVERSATION}`, compare: '/compare?a=plain&b=long' };
 
 async function login(browser) {
   const { page, complaints, close } = await opened(browser);

@@ -3,7 +3,7 @@
 
 // Where every view is.
 
-export const { APPROVAL } = process.env;
+export const { APPROVAL, CONVERSATION } = process.env;
 
 // pressed presses a key that opens a form.
 async function pressed(page, key, label) {
@@ -72,6 +72,12 @@ export const views = {
   monitor: ['/monitors/shop', 'A window'],
   'pull-request': ['/monitors/shop/shop.pr-7', 'No lock'],
   plan: ['/monitors/shop/shop.issue-9', 'Plan that waits for an approval'],
+  gateways: ['/gateways', 'chat'],
+  conversations: ['/gateways/chat', 'And the one after it?'],
+  conversation: [`/gateways/chat/${CONVERSATION}`, 'On Tuesday.'],
+  rejected: ['/gateways/chat?tab=events&show=rejected', 'Open the door.'],
+  'dead-letters': ['/gateways/chat?tab=deliveries', 'It may have been posted'],
+  bindings: ['/gateways/chat?tab=bindings', 'chat-room'],
   compare: ['/compare?a=plain&b=long', 'They differ from the first step on'],
   missing: ['/tasks/nobody', 'There is no task of this name'],
   nowhere: ['/no/such/page', 'There is no such page'],

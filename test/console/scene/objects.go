@@ -11,8 +11,8 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
-// Objects makes one of each kind that the page shows beside tasks, a task of its session, one with a schedule, the monitor shop, and two
-// proposals, one of them accepted.
+// Objects makes one of each kind that the page shows beside tasks, a task of its session, one with a schedule, the monitor shop, the gateway
+// chat, and two proposals, one of them accepted.
 func (s *Scene) Objects() {
 	s.t.Helper()
 	ctx, c := s.t.Context(), s.API.CoreV1alpha1()
@@ -58,6 +58,7 @@ func (s *Scene) Objects() {
 		{ID: "4", Role: v1alpha1.RoleAssistant, Content: "**Nothing** of note."},
 	}}, metav1.CreateOptions{}))
 	s.Monitor("shop", "All is said.", "https://git.example/ada/shop/pulls/7")
+	s.Gateway("chat", "All is said.")
 	s.create("member", v1alpha1.TaskSpec{
 		Type: v1alpha1.TaskTypeContainer, Command: []string{"true"}, SessionRef: &v1alpha1.TaskSessionReference{Name: "talk"},
 	})

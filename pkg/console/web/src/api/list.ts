@@ -116,7 +116,7 @@ export function useList<T extends Item>(path: string, params: Record<string, str
 }
 
 // watch hands over changes and bookmarks until the watch ends.
-async function watch<T extends Item>(path: string, signal: AbortSignal, take: (c: Change<T>) => void): Promise<void> {
+export async function watch<T extends Item>(path: string, signal: AbortSignal, take: (c: Change<T>) => void): Promise<void> {
   const r = await send(path, { signal });
   if (!r.body) return;
   for await (const line of lines(r.body)) {

@@ -8,8 +8,9 @@ import { visible } from './text';
 
 const part = 64 * 1024;
 
-export function Long({ text, label }: { text: string; label: string }) {
-  const shown = useSignal(part);
+// Long is a text of which at first so many characters are shown.
+export function Long({ text, label, first = part }: { text: string; label: string; first?: number }) {
+  const shown = useSignal(first);
   const rest = text.length - shown.value;
   return (
     <>

@@ -44,6 +44,10 @@ const tones: Record<string, string> = {
   passed: 'ok', open: 'ok', merged: 'ok', merge_ready: 'ok', pr_opened: 'ok', complete: 'ok',
   needs_changes: 'wait', needs_human: 'wait', approval_required: 'wait', retry_pending: 'wait',
   blocked: 'bad', rejected: 'bad', security_sensitive: 'bad',
+  // Of gateways and their records.
+  Connected: 'ok', NotReady: 'bad', NotConnected: 'bad',
+  Dispatching: 'run', TaskCreated: 'run', Sending: 'run', Completed: 'ok', Delivered: 'ok', RetryScheduled: 'wait',
+  Rejected: 'bad', DeadLettered: 'bad', Expired: 'bad',
 };
 
 export function Phase({ phase }: { phase: string }) {

@@ -7,6 +7,9 @@ import { Approvals } from './approvals';
 import { Catalogue } from './catalogue';
 import { CatalogueEntry } from './catalogueentry';
 import { Compare } from './compare';
+import { ConversationView } from './conversation';
+import { GatewayView } from './gateway';
+import { Gateways } from './gateways';
 import { Memories } from './memories';
 import { MonitorView } from './monitor';
 import { MonitorItemView } from './monitoritem';
@@ -47,4 +50,7 @@ export const views: View[] = [
   { path: '/monitors', title: 'Monitors', key: 'r', nav: true, component: Monitors },
   { path: '/monitors/:name', title: 'Monitor', component: MonitorView },
   { path: '/monitors/:monitor/:name', title: 'Monitored', component: MonitorItemView },
+  { path: '/gateways', title: 'Gateways', key: 'w', nav: true, component: Gateways },
+  { path: '/gateways/:name', title: 'Gateway', component: GatewayView },
+  { path: '/gateways/:gateway/:name', title: 'Conversation', component: ConversationView },
 ];
