@@ -5,12 +5,14 @@
 # Runs the end-to-end tests, against standalone servers and against a real cluster.
 # As root the cluster has a node: the tests run in its network namespace, and it is
 # removed completely afterwards. Arguments are passed to "go test".
-#   CLUSTER_DIR=FOLDER [NETNS=NAME] PLATFORM_BIN=FOLDER NEEDS_NODE=PACKAGES [TESTFLAGS=FLAGS] hack/e2e.sh [-run NAME ...]
+# Conversations in a chat are tested if there is a prosody. WITH names what the tests may use besides, such as minutes.
+#   CLUSTER_DIR=FOLDER [NETNS=NAME] PLATFORM_BIN=FOLDER NEEDS_NODE=PACKAGES [TESTFLAGS=FLAGS] [WITH=NEEDS] hack/e2e.sh [-run NAME ...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${CLUSTER_DIR:?}" "${PLATFORM_BIN:?}" "${TESTFLAGS:=}"
 : "${NEEDS_NODE:?}" # the packages; the last one takes the platform out
-export PLATFORM_TEST_WITH=control-plane
+export PLATFORM_TEST_WITH=control-plane${WITH:+,$WITH}
+if command -v prosody >/dev/null; then PLATFORM_TEST_WITH+=,chat; fi
 
 if [[ -z ${NETNS:-} ]]; then
   hack/gotest.sh e2e "$NEEDS_NODE" $TESTFLAGS -count=1 "$@"

@@ -38,7 +38,7 @@ anthropic() {
   MODEL_NAME=${ANTHROPIC_MODEL:-claude-haiku-4-5}
 }
 
-# model DIR: sets these variables for the demo's agent. If the environment names no endpoint, it starts a scripted substitute
+# model DIR [SCRIPT]: sets these variables for the demo's agent. If the environment names no endpoint, it starts a scripted substitute
 # for a model, with its log in DIR.
 model() {
   if [[ -n ${OPENAI_API_KEY:-} ]]; then
@@ -53,7 +53,7 @@ model() {
     for name in OPENAI_BASE_URL ANTHROPIC_BASE_URL; do
       [[ -z ${!name:-} ]] || echo "$name has no effect without ${name%BASE_URL}API_KEY; a server that needs no key takes any"
     done
-    scriptedmodel --listen 127.0.0.1:0 --script "$root/test/scriptedmodel/scripts/demo.yaml" >"$1/model.log" 2>&1 &
+    scriptedmodel --listen 127.0.0.1:0 --script "${2:-$root/test/scriptedmodel/scripts/demo.yaml}" >"$1/model.log" 2>&1 &
     model_pid=$!
     await "$1/model.log" 'listening' "$model_pid"
     MODEL_TYPE=openai MODEL_URL=${line##* } MODEL_KEY=scripted-key MODEL_NAME=scripted-1

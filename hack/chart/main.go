@@ -70,10 +70,18 @@ func templates(manifests string) (map[string]string, error) {
 		}
 		objects = append(objects, read...)
 	}
+	defaults, err := documents(filepath.Join(manifests, "chart", "values.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	gateways, ok := at(defaults[0], "controller", "gateway").(object)
+	if !ok {
+		return nil, errors.New("the values of the chart lack controller.gateway")
+	}
 	files := map[string]*strings.Builder{}
 	for _, o := range objects {
 		name := fileOf(o)
-		text, err := template(o)
+		text, err := template(o, gateways)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", kindOf(o), nameOf(o), err)
 		}

@@ -55,10 +55,13 @@ func unmark(text string) (string, error) {
 // runsRoles are the roles and bindings that hold in the only namespace of tasks, if there is one.
 var runsRoles = []string{"platform-controller", "platform-apiserver-workers", "platform-apiserver-models"}
 
-const only = ".Values.controller.watchNamespace"
+const (
+	only       = ".Values.controller.watchNamespace"
+	persistent = ".Values.store.persistence.enabled"
+)
 
-// template returns an object as a document of a template.
-func template(o object) (string, error) {
+// template returns an object as a document of a template. gateways are the default values of controller.gateway.
+func template(o object, gateways object) (string, error) {
 	name, condition := nameOf(o), ""
 	switch kind := kindOf(o); kind {
 	case "Namespace":
@@ -74,6 +77,7 @@ func template(o object) (string, error) {
 			inOnlyNamespace(o, kind)
 		}
 	case "PersistentVolumeClaim":
+		condition = persistent
 		claim(o["spec"].(object))
 		keep(o)
 	case "ConfigMap":
@@ -82,7 +86,7 @@ func template(o object) (string, error) {
 			o["data"] = object{"routes.yaml": value(`{{ include "platform.routes" . | quote }}`)}
 		}
 	case "Deployment", "StatefulSet":
-		if err := workload(o, strings.TrimPrefix(name, "platform-")); err != nil {
+		if err := workload(o, strings.TrimPrefix(name, "platform-"), gateways); err != nil {
 			return "", err
 		}
 	}
@@ -179,7 +183,7 @@ func claim(spec object) {
 }
 
 // workload sets the values of a program and of its Pod.
-func workload(o object, program string) error {
+func workload(o object, program string, gateways object) error {
 	values := ".Values." + program
 	spec := o["spec"].(object)
 	spec["replicas"] = value("{{ " + values + ".replicas }}")
@@ -213,8 +217,14 @@ func workload(o object, program string) error {
 		args = append(args, block("{{- if .Values.metrics.enabled }}\n- --metrics-bind-address=:9090\n{{- end }}"))
 		c["ports"] = append(asList(c["ports"]), block("{{- if .Values.metrics.enabled }}\n- containerPort: 9090\n  name: metrics\n{{- end }}"))
 	}
+	args = append(args, gatewayArgs(program, gateways)...)
 	c["args"] = append(args, block("{{- range "+values+".extraArgs }}\n- {{ . | quote }}\n{{- end }}"))
 	for _, v := range asList(podSpec["volumes"]) {
+		if name := text(v, "persistentVolumeClaim", "claimName"); name != "" {
+			volume := v.(object)
+			delete(volume, "persistentVolumeClaim")
+			volume[blockKey] = block("{{- if " + persistent + " }}\npersistentVolumeClaim:\n  claimName: " + name + "\n{{- else }}\nemptyDir: {}\n{{- end }}")
+		}
 		if m, ok := at(v, "configMap").(object); ok && strings.HasPrefix(text(m, "name"), "platform-router-") {
 			m["name"] = "platform-router"
 		}

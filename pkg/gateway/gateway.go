@@ -178,8 +178,14 @@ func SessionName(b *v1alpha1.GatewayBinding, event string, s *v1alpha1.GatewayEv
 	case v1alpha1.GatewaySessionExplicit:
 		parts = []string{string(s.GatewayUID), string(mode), b.Spec.Session.Name}
 	}
-	return id("gateway-session-", parts...)
+	return id(sessionPrefix, parts...)
 }
+
+// sessionPrefix is what the names of sessions of gateways begin with.
+const sessionPrefix = "gateway-session-"
+
+// IsSession reports whether a name is one of a session of a gateway.
+func IsSession(name string) bool { return strings.HasPrefix(name, sessionPrefix) }
 
 // Lacks returns which capability a binding needs and the adapter, or the class, does not have; empty if none.
 func Lacks(b *v1alpha1.GatewayBinding, c *v1alpha1.GatewayCapabilities) string {

@@ -55,6 +55,18 @@ var healthy = []string{
 	`platform_worker_identity_proofs_total{outcome="refused"} 0+1x120`,
 	`platform_worker_identity_proofs_total{outcome="failed"} 2x120`,
 	`platform_router_routes_current 1x120`,
+	`platform_gateway_ingress_total{result="accepted"} 0+60x120`,
+	`platform_gateway_ingress_total{result="duplicate"} 0+20x120`,
+	`platform_gateway_ingress_total{result="rejected"} 0+10x120`,
+	`platform_gateway_ingress_total{result="deadLettered"} 2x120`,
+	`platform_gateway_ingress_total{result="unauthorized"} 0+2x120`,
+	`platform_gateway_ingress_total{result="unavailable"} 5x120`,
+	`platform_gateway_ingress_total{result="limited"} 5x120`,
+	`platform_gateway_dead_letters_total{kind="delivery"} 3x120`, // which was so before Prometheus looked
+	`platform_gateway_queue_depth{kind="event"} 1x120`,
+	`platform_gateway_queue_depth{kind="delivery"} 0x120`,
+	`platform_gateway_queue_oldest_age_seconds{kind="event"} 0+60x50 0x69`,
+	`platform_gateway_queue_oldest_age_seconds{kind="delivery"} 0+30x15 0x104`,
 }
 
 // cases are what makes each alert fire, and when it fires, in minutes after the start. The series replace the healthy ones of
@@ -99,6 +111,19 @@ var cases = []struct {
 	},
 	{"identity", "PlatformWorkerIdentity", []string{`platform_worker_identity_proofs_total{outcome="failed"} 2x9 3+1x110`}, 15, 17},
 	{"routes", "PlatformRoutesStale", []string{`platform_router_routes_current 1x9 0x110`}, 15, 15},
+	{"dead letter", "PlatformGatewayDeadLetters", []string{`platform_gateway_dead_letters_total{kind="delivery"} 3x9 4x110`}, 10, 11},
+	// The series of a kind is there from its first dead letter on.
+	{"first dead letter", "PlatformGatewayDeadLetters", []string{`platform_gateway_dead_letters_total{kind="delivery"} 3x120`, `platform_gateway_dead_letters_total{kind="event"} _x10 1x110`}, 10, 11},
+	{"dead letter at the door", "PlatformGatewayDeadLetters", []string{`platform_gateway_ingress_total{result="accepted"} 0+60x120`, `platform_gateway_ingress_total{result="deadLettered"} 2x9 3x110`}, 10, 11},
+	{"first dead letter of a controller", "PlatformGatewayDeadLetters", []string{`platform_gateway_dead_letters_total{kind="event",pod="b"} _x55 1x64`, `platform_gateway_queue_depth{kind="event",pod="b"} _x50 1x69`}, 60, 62},
+	{"adapter away", "PlatformGatewayDeliveriesWait", []string{`platform_gateway_queue_oldest_age_seconds{kind="delivery"} 0+60x120`}, 16, 17},
+	{"events wait", "PlatformGatewayEventsWait", []string{`platform_gateway_queue_oldest_age_seconds{kind="event"} 0+60x120`}, 66, 67},
+	{"gateway not ready", "PlatformGatewayNotReady", []string{`platform_gateway_ingress_total{result="accepted"} 0+60x120`, `platform_gateway_ingress_total{result="unavailable"} 5x9 6+1x110`}, 20, 22},
+	{"gateway not ready for a moment", "", []string{`platform_gateway_ingress_total{result="accepted"} 0+60x120`, `platform_gateway_ingress_total{result="unavailable"} 5x9 8x110`}, 0, 0},
+	{"events refused at the door", "PlatformGatewayEventsRefused", []string{`platform_gateway_ingress_total{result="accepted"} 0+60x120`, `platform_gateway_ingress_total{result="unauthorized"} 0+20x120`}, 16, 18},
+	{"adapter with a wrong token", "PlatformGatewayEventsRefused", []string{`platform_gateway_ingress_total{result="unauthorized"} 0+1x120`}, 16, 18},
+	{"events limited", "PlatformGatewayEventsLimited", []string{`platform_gateway_ingress_total{result="accepted"} 0+60x120`, `platform_gateway_ingress_total{result="limited"} 5x9 6+10x110`}, 20, 22},
+	{"no gateways", "", []string{`platform_gateway_ingress_total`, `platform_gateway_dead_letters_total`, `platform_gateway_queue_depth`, `platform_gateway_queue_oldest_age_seconds`}, 0, 0},
 	{"healthy", "", nil, 0, 0},
 	{"no router", "", []string{`platform_router_routes_current`}, 0, 0},
 }

@@ -42,6 +42,7 @@ func run(ctx context.Context) (err error) {
 	kube := flag.String("kube", "", "folder of kube-apiserver and etcd to compare the server with; without it, it is not compared")
 	rows := flag.String("rows", "", "regular expression of the rows to measure")
 	seconds := flag.Float64("seconds", 3, "how long each row runs for each subject")
+	records := flag.Int("gateway-rows", 1_000_000, "how many events of a gateway pages are read of; a million take minutes to make")
 	repeat := flag.Int("repeat", 1, "how often each row of the store is measured; the median counts")
 	json := flag.Bool("json", false, "store JSON instead of protobuf")
 	dir := flag.String("dir", "", "folder on the disk to measure (default: the folder for temporary files)")
@@ -78,7 +79,7 @@ func run(ctx context.Context) (err error) {
 		if err := gitbench.Run(ctx, gitbench.Options{Bin: *bin, Dir: work, Rows: selected}, r); err != nil {
 			return err
 		}
-		if err := serverbench.Run(ctx, serverbench.Options{Bin: *bin, Kube: *kube, Dir: work, Rows: selected, Window: window}, r); err != nil {
+		if err := serverbench.Run(ctx, serverbench.Options{Bin: *bin, Kube: *kube, Dir: work, Rows: selected, Window: window, Records: *records}, r); err != nil {
 			return err
 		}
 	}

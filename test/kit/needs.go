@@ -32,6 +32,8 @@ const (
 	Agents Need = "agents"
 	// Forge is the code host that "make forge" builds.
 	Forge Need = "forge"
+	// Chat is Debian's prosody, and the programs that "make chat" builds: an adapter for it and a client of it.
+	Chat Need = "chat"
 	// Minutes is time: the test works through many or large inputs, and a short one beside it covers the same code.
 	Minutes Need = "minutes"
 )

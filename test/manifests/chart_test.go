@@ -77,7 +77,11 @@ func TestAppliedOnceIsEnough(t *testing.T) {
 // TestChartAccepted puts the chart to the real kube-apiserver.
 func TestChartAccepted(t *testing.T) {
 	c := cluster.Control(t)
-	for _, values := range [][]string{{"namespaces.create=true"}, {"namespaces.create=true", "controller.watchNamespace=platform-tasks", "podAnnotations.note=x", "nodeSelector.disk=ssd"}} {
+	for _, values := range [][]string{
+		{"namespaces.create=true"},
+		{"namespaces.create=true", "controller.watchNamespace=platform-tasks", "podAnnotations.note=x", "nodeSelector.disk=ssd"},
+		{"namespaces.create=true", "store.persistence.enabled=false", "controller.gateway.allowEphemeralStore=true", "controller.gateway.batchSize=50", "controller.gateway.allow={chat.example.com:8443}"},
+	} {
 		objects := chart(t, values...)
 		c.Kubectl(t, "apply", "-f", write(t, ofKind(objects, "Namespace")))
 		out := c.Kubectl(t, "apply", "--dry-run=server", "-f", write(t, objects))

@@ -26,6 +26,7 @@ const (
 	notAllowed  = "You may not decide about this."
 	notWaiting  = "Nothing with this code waits for a decision here."
 	decidedElse = "This was decided already."
+	notHere     = "Nothing can be decided here now."
 )
 
 // refusal is why a decision does not count.
@@ -100,6 +101,15 @@ func (h *Hub) tell(ctx context.Context, e *v1alpha1.GatewayEvent, text string) (
 
 // decide makes a decision. The error may be a refusal. What it found out is in e.
 func (h *Hub) decide(ctx context.Context, e *v1alpha1.GatewayEvent) error {
+	b, err := h.o.Stored.Bindings.Get(resource.AsServer(ctx, e.Namespace), e.Status.BindingName)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	case err != nil || b.UID != e.Status.BindingUID:
+		return refusal{notHere, "the GatewayBinding is gone"}
+	case b.Spec.Approvals != v1alpha1.GatewayApprovalsConversation || !b.Status.Programmed || b.Status.ObservedGeneration != b.Generation:
+		return refusal{notHere, "the GatewayBinding does not permit decisions, or its adapter cannot verify senders: " + b.Status.Message}
+	}
 	who, err := h.o.Stored.IdentityOf(ctx, e.Namespace, e.Spec.GatewayName, e.Spec.AccountID, e.Spec.SenderID)
 	if err != nil {
 		return err

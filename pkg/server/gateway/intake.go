@@ -20,6 +20,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/canonical"
+	"github.com/platform-ai/platform/pkg/clip"
 	"github.com/platform-ai/platform/pkg/gateway"
 	"github.com/platform-ai/platform/pkg/gateway/protocol"
 	"github.com/platform-ai/platform/pkg/redact"
@@ -52,7 +54,7 @@ func (h *Hub) before(r *http.Request) error {
 
 func (h *Hub) pass(r *http.Request) error {
 	if !h.rates.take(r.RemoteAddr) {
-		return apierrors.NewTooManyRequests("events arrive too fast, in total or from this address", retryAfter)
+		return apierrors.NewTooManyRequests("events arrive too fast from this address", retryAfter)
 	}
 	if h.o.Off {
 		return apierrors.NewServiceUnavailable("gateways are switched off (--gateway-enabled)")
@@ -71,7 +73,13 @@ func (h *Hub) pass(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.check(r, g)
+	if err := h.check(r, g); err != nil {
+		return err
+	}
+	if !h.rates.takeOfAll() {
+		return apierrors.NewTooManyRequests("events arrive too fast, in total", retryAfter)
+	}
+	return nil
 }
 
 func status(code int32, message string) error {
@@ -88,7 +96,7 @@ func (h *Hub) intake(w http.ResponseWriter, r *http.Request, body []byte) {
 		if wait > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(wait))
 		}
-		rest.Fail(w, code, message)
+		rest.Fail(w, code, clip.Text(message, maxMessage)) // it may quote what was sent
 		return
 	}
 	h.counts.ingress.WithLabelValues(a.Status).Inc()
@@ -125,18 +133,15 @@ func (h *Hub) accept(ctx context.Context, namespace, name string, body []byte, b
 	if err != nil {
 		return nil, err
 	}
-	var said protocol.Event
-	if err := protocol.Unmarshal(body, &said); err != nil {
-		return nil, status(http.StatusBadRequest, "body: "+err.Error())
+	said, err := read(body)
+	if err != nil {
+		return nil, status(http.StatusBadRequest, err.Error())
 	}
-	if errs := said.Check(); len(errs) > 0 {
-		return nil, status(http.StatusBadRequest, strings.ReplaceAll(errors.Join(errs...).Error(), "\n", "; "))
-	}
-	digest, err := gateway.Digest(&said)
+	digest, err := gateway.Digest(said)
 	if err != nil {
 		return nil, err
 	}
-	a := &arrival{hub: h, gateway: g, said: &said, digest: digest, id: gateway.EventID(g.UID, said.ExternalEventID), began: began}
+	a := &arrival{hub: h, gateway: g, said: said, digest: digest, id: gateway.EventID(g.UID, said.ExternalEventID), began: began}
 	for range tries {
 		seen, err := h.o.Inbound.Find(g.UID, said.ExternalEventID)
 		if err != nil {
@@ -155,6 +160,35 @@ func (h *Hub) accept(ctx context.Context, namespace, name string, body []byte, b
 	}
 	return nil, apierrors.NewServiceUnavailable("something else has the name " + a.id + ", which the record of the event would have")
 }
+
+// read reads an event. The error says what is wrong with it.
+func read(body []byte) (*protocol.Event, error) {
+	said := &protocol.Event{}
+	if err := protocol.Unmarshal(body, said); err != nil {
+		return nil, fmt.Errorf("body: %w", err)
+	}
+	// Halves of surrogate pairs are all decoded to one character, so two events would be taken for one.
+	if err := canonical.Check(body); err != nil {
+		return nil, fmt.Errorf("body: %w", err)
+	}
+	errs := said.Check()
+	for _, m := range []struct {
+		name string
+		at   *time.Time
+	}{{"occurredAt", said.OccurredAt}, {"receivedAt", said.ReceivedAt}} {
+		// A time of another year could be stored, and no list with it could be read.
+		if m.at != nil && (m.at.UTC().Year() < firstYear || m.at.UTC().Year() > lastYear) {
+			errs = append(errs, fmt.Errorf("%s: must be in a year from %d to %d, in UTC", m.name, firstYear, lastYear))
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.New(strings.ReplaceAll(errors.Join(errs...).Error(), "\n", "; "))
+	}
+	return said, nil
+}
+
+// firstYear and lastYear bound the times of events: RFC 3339 has no other years.
+const firstYear, lastYear = 1, 9999
 
 // tries is how often an event is looked for and stored, as long as somebody else is faster.
 const tries = 5
@@ -293,20 +327,20 @@ func (p *placing) place(ctx context.Context, route gateway.Route) error {
 	}
 	s.BindingName, s.BindingUID, s.BindingGeneration, s.AgentName = b.Name, b.UID, b.Generation, b.Spec.AgentRef.Name
 	s.SessionName = gateway.SessionName(b, p.row.Name, &p.row.Spec)
+	if b.Spec.Approvals == v1alpha1.GatewayApprovalsConversation {
+		s.Decision, _ = gateway.DecisionOf(p.row.Spec.Text)
+	}
+	if s.Decision != nil { // the Agent is not told of it, and it waits for nothing: what waits may wait for it
+		s.State, s.Reason, s.StateMessage, s.CompletedAt, s.NextAttemptAt = v1alpha1.GatewayEventQueued, "", "", nil, at(s.UpdatedAt.Time)
+		return p.commit(ctx)
+	}
 	waiting, err := count(h.o.Stored.Events, kinds.FieldOpenSession, s.SessionName, h.o.Limits.Pending)
 	if err != nil {
 		return err
 	}
-	if b.Spec.Approvals == v1alpha1.GatewayApprovalsConversation {
-		s.Decision, _ = gateway.DecisionOf(p.row.Spec.Text)
-	}
 	if waiting >= h.o.Limits.Pending {
 		s.State, s.Reason, s.CompletedAt = v1alpha1.GatewayEventDeadLettered, v1alpha1.ReasonSessionQueueFull, s.UpdatedAt
 		s.StateMessage = fmt.Sprintf("%d events wait in the session", waiting)
-		return p.commit(ctx)
-	}
-	if s.Decision != nil { // the Agent is not told of it
-		s.State, s.Reason, s.StateMessage, s.CompletedAt, s.NextAttemptAt = v1alpha1.GatewayEventQueued, "", "", nil, at(s.UpdatedAt.Time)
 		return p.commit(ctx)
 	}
 	ctx = resource.AsServer(ctx, p.row.Namespace)

@@ -4,7 +4,7 @@
 package gateway
 
 import (
-	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -12,10 +12,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Rates at which events may arrive, whoever sends them: of all together, and of one address.
+// Rates at which events may arrive: of all together that have the token of their gateway, and of one address, whoever sends them. So whoever has
+// no token uses up nothing of what others need.
 const (
 	allPerSecond, allBurst = 500, 2000
 	onePerSecond, oneBurst = 100, 1000
+	// network is how many bits of an IPv6 address tell customers apart: each has at least one such network.
+	network = 64
 	// maxAddresses is how many addresses are told apart. The one that was seen least recently makes room for another.
 	maxAddresses = 1024
 	// forgotten is how long after its last event an address has a full burst again.
@@ -42,12 +45,24 @@ func newRates(c clock.PassiveClock) *rates {
 
 // take reports whether one more event of an address may arrive.
 func (r *rates) take(remote string) bool {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		host = remote
-	}
 	now := r.clock.Now()
-	return r.of(host, now).AllowN(now, 1) && r.all.AllowN(now, 1)
+	return r.of(hostOf(remote), now).AllowN(now, 1)
+}
+
+// takeOfAll reports whether one more event with the token of its gateway may arrive.
+func (r *rates) takeOfAll() bool { return r.all.AllowN(r.clock.Now(), 1) }
+
+// hostOf returns what counts as one address.
+func hostOf(remote string) string {
+	a, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := a.Addr().Unmap().WithZone("")
+	if p, err := ip.Prefix(network); err == nil && ip.Is6() {
+		return p.String()
+	}
+	return ip.String()
 }
 
 // of returns the limit of an address.

@@ -19,7 +19,7 @@ func TestRates(t *testing.T) {
 	r := newRates(c)
 	takes := func(address string, n int) (got int) {
 		for range n {
-			if r.take(address) {
+			if r.take(address) && r.takeOfAll() {
 				got++
 			}
 		}
@@ -31,8 +31,17 @@ func TestRates(t *testing.T) {
 	if got := takes("10.0.0.1:2", 1); got != 0 {
 		t.Error("another port is another address")
 	}
+	for range 2 * allBurst { // without a token
+		r.take("10.0.0.3:1")
+	}
 	if got := takes("10.0.0.2:1", 2*oneBurst); got != allBurst-oneBurst {
 		t.Errorf("all together: %d", got)
+	}
+	if got, other := hostOf("[2001:db8::1]:1"), hostOf("[2001:db8::2:3]:4"); got != other {
+		t.Errorf("one network is %s and %s", got, other)
+	}
+	if got := hostOf("[::ffff:10.0.0.1]:5"); got != "10.0.0.1" {
+		t.Errorf("an address of IPv4 is %s", got)
 	}
 	c.SetTime(c.Now().Add(time.Second))
 	if got := takes("10.0.0.1:1", allPerSecond); got != onePerSecond {

@@ -76,8 +76,18 @@ func (t *tokens) forget(gateway types.UID) {
 	delete(t.of, gateway)
 }
 
-// mayRead reports whether a wrong token may have the Secret read again.
+// mayRead reports whether a token that is not known may have the Secret read again.
 func (h *held) mayRead(now time.Time) bool { return h.reads.AllowN(now, 1) }
+
+// values returns the tokens that are known.
+func (h *held) values() (all [][]byte) {
+	for _, t := range []*token{h.now, h.before} {
+		if t != nil {
+			all = append(all, t.value)
+		}
+	}
+	return all
+}
 
 // check returns nil if a request has the token of a gateway. An API error is answered; any other means a wrong token.
 func (h *Hub) check(r *http.Request, g *v1alpha1.Gateway) error {
@@ -85,10 +95,17 @@ func (h *Hub) check(r *http.Request, g *v1alpha1.Gateway) error {
 	observed := g.Status.ObservedInboundAuthSecretVersion
 	current := known.now != nil && known.now.ref == g.Spec.InboundAuthRef && known.now.version == observed
 	if current {
-		err := door.Secret{}.Check(r, known.now.value)
-		if err == nil || !known.mayRead(h.o.Clock.Now()) {
-			return err
+		known.before = nil
+	}
+	// Whoever has none of the tokens that are known has the Secret read now and then only.
+	switch err := (door.Secret{}).Check(r, known.values()...); {
+	case err == nil && current:
+		return nil
+	case err != nil && !known.mayRead(h.o.Clock.Now()):
+		if len(known.values()) == 0 {
+			return errUnchecked()
 		}
+		return err
 	}
 	// The Secret may have changed since.
 	s, err := h.inbound(r.Context(), g)
@@ -96,7 +113,7 @@ func (h *Hub) check(r *http.Request, g *v1alpha1.Gateway) error {
 		if current && apierrors.IsNotFound(err) {
 			h.tokens.forget(g.UID)
 		}
-		return apierrors.NewServiceUnavailable("the token of the gateway cannot be checked now")
+		return errUnchecked()
 	}
 	h.tokens.set(g, s)
 	accepted := [][]byte{s.value}
@@ -104,6 +121,10 @@ func (h *Hub) check(r *http.Request, g *v1alpha1.Gateway) error {
 		accepted = append(accepted, known.before.value) // until the controller has seen the new one
 	}
 	return door.Secret{}.Check(r, accepted...)
+}
+
+func errUnchecked() error {
+	return apierrors.NewServiceUnavailable("the token of the gateway cannot be checked now")
 }
 
 // inbound reads the token that the adapter of a gateway sends.

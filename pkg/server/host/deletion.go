@@ -15,6 +15,7 @@ import (
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -130,12 +131,13 @@ func count(ctx context.Context, l rest.Lister) (int, error) {
 	return n, nil
 }
 
-// collector makes the collector of what owner references lead to. Events are not collected, as in Kubernetes.
+// collector makes the collector of what owner references lead to. Events are not collected, as in Kubernetes, and neither are the records of
+// gateways, which may be millions: their own lifetime removes them.
 func (h *Host) collector() *garbage.Collector {
 	d := h.storage.deleter("generic-garbage-collector")
 	var kinds []garbage.Kind
 	for _, k := range h.storage.kept {
-		if k.resource == eventsResource {
+		if slices.Contains([]schema.GroupVersionResource{eventsResource, gatewayEventsResource, deliveriesResource}, k.resource) {
 			continue
 		}
 		kinds = append(kinds, garbage.Kind{

@@ -40,6 +40,8 @@ var (
 	secretsResource         = schema.GroupResource{Resource: "secrets"}
 	tasksResource           = schema.GroupResource{Group: "core.platform.ai", Resource: "tasks"}
 	eventsResource          = corev1.SchemeGroupVersion.WithResource("events")
+	gatewayEventsResource   = schema.GroupVersionResource{Group: "core.platform.ai", Version: "v1alpha1", Resource: "gatewayevents"}
+	deliveriesResource      = schema.GroupVersionResource{Group: "core.platform.ai", Version: "v1alpha1", Resource: "gatewaydeliveries"}
 )
 
 // storages holds the built storages of all resources of the server, so that the

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/btree"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
 
@@ -96,26 +97,33 @@ func (s *Store) byField(pred *storage.SelectionPredicate) (field, value string, 
 	return "", "", false
 }
 
-// walkField calls visit with the entries of the list's state that may have a value, in the order of keys, until it returns false.
-func (l *list) walkField(field, value string, visit func(*entry) bool) (err error) {
-	lower, upper := l.s.fieldRow(field, value, l.start), upperBound(l.s.fieldRow(field, value, ""))
-	if strings.HasPrefix(l.end, l.s.topic.prefix) {
-		upper = l.s.fieldRow(field, value, l.end)
+// span is a part of a state: the keys of [start, end) at a revision.
+type span struct {
+	tree       *btree.BTreeG[*entry]
+	rev        uint64
+	start, end string
+}
+
+// walkField calls visit with the entries of a span that may have a value, in the order of keys, until it returns false.
+func (s *Store) walkField(of span, field, value string, visit func(*entry) bool) (err error) {
+	lower, upper := s.fieldRow(field, value, of.start), upperBound(s.fieldRow(field, value, ""))
+	if strings.HasPrefix(of.end, s.topic.prefix) {
+		upper = s.fieldRow(field, value, of.end)
 	}
-	it, err := l.s.db.engine.NewIter(lower, upper)
+	it, err := s.db.engine.NewIter(lower, upper)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	changed, err := l.s.topic.changedAfter(l.rev, l.start, l.end) // after the rows, so that it lacks no change that they have
+	changed, err := s.topic.changedAfter(of.rev, of.start, of.end) // after the rows, so that it lacks no change that they have
 	if err != nil {
 		return err
 	}
-	skip := len(l.s.fieldRow(field, value, ""))
+	skip := len(s.fieldRow(field, value, ""))
 	for there := it.First(); there || len(changed) > 0; {
 		key := ""
 		if there {
-			key = l.s.topic.prefix + string(it.Key()[skip:])
+			key = s.topic.prefix + string(it.Key()[skip:])
 		}
 		if len(changed) > 0 && (!there || changed[0] <= key) {
 			if changed[0] == key {
@@ -125,7 +133,7 @@ func (l *list) walkField(field, value string, visit func(*entry) bool) (err erro
 		} else {
 			there = it.Next()
 		}
-		if en, ok := l.snap.tree.Get(&entry{key: key}); ok && !visit(en) {
+		if en, ok := of.tree.Get(&entry{key: key}); ok && !visit(en) {
 			return nil
 		}
 	}

@@ -4,11 +4,13 @@
 package object
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -253,6 +255,21 @@ func (k authenticatedKey) AuthenticatedData() []byte { return []byte(k) }
 func (s *Store) untransform(ctx context.Context, key string, stored []byte) ([]byte, bool, error) {
 	plain, stale, err := (*s.transformer.Load()).TransformFromStorage(ctx, stored, authenticatedKey(key))
 	return plain, stale, s.corrupt(err)
+}
+
+// outOfRange are how times begin that are written with an offset from UTC in a year that can be read, and that are in one in UTC that cannot.
+var outOfRange = [][]byte{[]byte(`"10000-`), []byte(`"-0001-`)}
+
+// encode encodes an object. What could not be read again is refused: one such object would make its whole kind unreadable.
+func (s *Store) encode(obj runtime.Object) ([]byte, error) {
+	plain, err := runtime.Encode(s.codec, obj)
+	if err != nil || !slices.ContainsFunc(outOfRange, func(text []byte) bool { return bytes.Contains(plain, text) }) {
+		return plain, err
+	}
+	if _, _, err := s.codec.Decode(plain, nil, s.newFunc()); err != nil { // not only a text that looks like that
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object has a time that is not in one of the years from 0 to 9999 in UTC: %v", err))
+	}
+	return plain, nil
 }
 
 func (s *Store) transform(ctx context.Context, key string, plain []byte) ([]byte, error) {

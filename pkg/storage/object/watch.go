@@ -234,7 +234,8 @@ func (w *watcher) initial(tree *btree.BTreeG[*entry]) error {
 	return nil
 }
 
-// piece reads the events of some keys at or after from. next is the key to continue with.
+// piece reads the events of some keys at or after from. next is the key to continue with. A watch that selects by an indexed field reads the
+// objects with its value alone: there may be millions of others.
 func (w *watcher) piece(tree *btree.BTreeG[*entry], from string) (events []watch.Event, next string, err error) {
 	r := valueReader{t: w.t}
 	defer func() {
@@ -243,7 +244,7 @@ func (w *watcher) piece(tree *btree.BTreeG[*entry], from string) (events []watch
 		}
 	}()
 	bytes := 0
-	tree.AscendGreaterOrEqual(&entry{key: from}, func(en *entry) bool {
+	visit := func(en *entry) bool {
 		if !w.matches(en.key) {
 			return false
 		}
@@ -268,7 +269,12 @@ func (w *watcher) piece(tree *btree.BTreeG[*entry], from string) (events []watch
 			events = append(events, watch.Event{Type: watch.Added, Object: obj})
 		}
 		return true
-	})
+	}
+	if field, value, ok := w.s.byField(&w.pred); ok && w.recursive {
+		walked := w.s.walkField(span{tree, w.rev, from, string(upperBound([]byte(w.key)))}, field, value, visit)
+		return events, next, errors.Join(walked, err)
+	}
+	tree.AscendGreaterOrEqual(&entry{key: from}, visit)
 	return events, next, err
 }
 

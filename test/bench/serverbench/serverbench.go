@@ -27,6 +27,8 @@ type Options struct {
 	Rows *regexp.Regexp
 	// Window is how long each append row runs; 0 means 5 s.
 	Window time.Duration
+	// Records is how many events of a gateway pages are read of; 0 means a million.
+	Records int
 }
 
 // settle is how long a started server is left idle before its memory is read.
@@ -34,7 +36,7 @@ const settle = 10 * time.Second
 
 func (o *Options) wants(name string) bool { return o.Rows == nil || o.Rows.MatchString(name) }
 
-// Run measures start, memory and size, traces, streams, whole tasks, and appends at several widths.
+// Run measures start, memory and size, traces, streams, whole tasks, gateways, and appends at several widths.
 func Run(ctx context.Context, o Options, r *report.Report) error {
 	if o.Window == 0 {
 		o.Window = 5 * time.Second
@@ -83,6 +85,9 @@ func Run(ctx context.Context, o Options, r *report.Report) error {
 		return err
 	}
 	if err := slots(ctx, o, r); err != nil {
+		return err
+	}
+	if err := gateways(ctx, o, r); err != nil {
 		return err
 	}
 	return appends(ctx, o, dir, r)

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -82,11 +81,7 @@ type load struct {
 
 // ask measures tasks that make one request to a model, whose vendor is in this process.
 func (l *load) ask(ctx context.Context, name string, r *report.Report) error {
-	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, `data: {"id":"1","choices":[{"index":0,"delta":{"content":"Hello."},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`+"\n\ndata: [DONE]\n\n")
-	}))
+	vendor := httptest.NewServer(http.HandlerFunc(answerTask))
 	defer vendor.Close()
 	if err := makeProvider(ctx, l.client, l.url, "of-tasks", vendor.URL); err != nil {
 		return err

@@ -38,6 +38,13 @@ func answerCompat(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `data: {"id":"1","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}`+"\n\ndata: [DONE]\n\n")
 }
 
+// answerTask is a vendor that says one word.
+func answerTask(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, `data: {"id":"1","choices":[{"index":0,"delta":{"content":"Hello."},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`+"\n\ndata: [DONE]\n\n")
+}
+
 // makeProvider makes a Provider of a vendor, and a Secret of the same name with its key.
 func makeProvider(ctx context.Context, c *http.Client, base, name, vendor string) error {
 	secret := corev1.Secret{StringData: map[string]string{"api-key": "key"}}

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/gateway/protocol"
@@ -110,9 +111,8 @@ func encoded(t *testing.T, e *protocol.Event) []byte {
 // touch has the controller look at the gateway.
 func (x *connected) touch() {
 	x.t.Helper()
-	g := kit.Must[*v1alpha1.Gateway](x.t)(x.API().Gateways("default").Get(x.t.Context(), "chat", metav1.GetOptions{}))
-	g.Spec.Metadata = map[string]string{"touched": "yes"}
-	kit.Must[*v1alpha1.Gateway](x.t)(x.API().Gateways("default").Update(x.t.Context(), g, metav1.UpdateOptions{}))
+	const touched = `{"spec":{"metadata":{"touched":"yes"}}}`
+	kit.Must[*v1alpha1.Gateway](x.t)(x.API().Gateways("default").Patch(x.t.Context(), "chat", types.MergePatchType, []byte(touched), metav1.PatchOptions{}))
 }
 
 func (x *connected) send(body string) (r replied) {

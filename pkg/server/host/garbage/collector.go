@@ -15,8 +15,8 @@
 // that grow.
 //
 // The differences to Kubernetes are these. An owner of a kind that the server does not store is refused when the reference is
-// written (Kinds), because nothing could ever follow it. Stored objects that name one stay. Events own nothing and are
-// not collected: their own lifetime removes them.
+// written (Kinds), because nothing could ever follow it. Stored objects that name one stay. Events and the records of
+// gateways own nothing and are not collected: their own lifetime removes them.
 package garbage
 
 import (

@@ -109,6 +109,9 @@ func (s *Stored[T]) Select(ctx context.Context, namespace string, selector field
 // object is new. With dryRun nothing is stored.
 func (s *Stored[T]) Ensure(ctx context.Context, object T, dryRun bool) (stored T, made bool, err error) {
 	ctx = AsServer(ctx, object.GetNamespace())
+	if stored, err = s.Get(ctx, object.GetName()); !apierrors.IsNotFound(err) {
+		return stored, false, err
+	}
 	served, err := s.AsCaller()
 	if err != nil {
 		return stored, false, err

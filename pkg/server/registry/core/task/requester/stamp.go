@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/gateway"
 	"github.com/platform-ai/platform/pkg/plan"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/stored"
@@ -83,6 +84,9 @@ func (r Requesters) Begin(ctx context.Context, t *v1alpha1.Task, dryRun bool) (n
 			return nil, nil, cmp.Or(err, invalid(errs))
 		}
 		return context.WithValue(ctx, stampKey{}, s), nil, nil
+	}
+	if ref := t.Spec.SessionRef; ref != nil && gateway.IsSession(ref.Name) {
+		return nil, nil, invalid(field.ErrorList{field.Forbidden(field.NewPath("spec", "sessionRef", "name"), "is the session of a conversation of a gateway, which only tasks that answer its events join")})
 	}
 	user, _ := request.UserFrom(ctx)
 	if i := external.From(user); i != nil {
