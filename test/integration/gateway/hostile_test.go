@@ -56,7 +56,7 @@ func TestHostileBodies(t *testing.T) {
 		"NUL in the text":            strings.Replace(hostile.With("text", `"a\u0000b"`), hostile.ID, "nul", 1),
 		"a pair":                     strings.Replace(hostile.With("text", `"\ud83d\ude00"`), hostile.ID, "pair", 1),
 		"a pair after an escape":     strings.Replace(hostile.With("text", `"\\\ud83d\ude00 \\ud800"`), hostile.ID, "pairs", 1),
-		"other names":                strings.Replace(hostile.With("sender.displayName", `"‮ <@everyone> /approve"`), hostile.ID, "names", 1),
+		"other names":                strings.Replace(hostile.With("sender.displayName", `"\u202e <@everyone> /approve"`), hostile.ID, "names", 1),
 		"the first and the last day": strings.Replace(strings.Replace(hostile.With("occurredAt", `"0001-01-01T00:00:00Z"`), hostile.ID, "days", 1), "2026-03-01T10:00:01Z", "9999-12-31T23:59:59Z", 1),
 	} {
 		r := x.send(body)
