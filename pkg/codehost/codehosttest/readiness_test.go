@@ -121,8 +121,11 @@ func outdated(t *testing.T, p place) {
 	n := p.pull(t, "work", codehost.Clean).Number
 	p.is(t, "up to date", n, "")
 	p.push(t, "main")
-	p.await(t, n, codehost.Clean)
-	p.is(t, "outdated", n, "commits that the pull request lacks")
+	const lacks = "commits that the pull request lacks"
+	kit.Await(t, "the host has looked at the new commit", func() bool { // what it found out before may still be there
+		return strings.Contains(kit.Must[codehost.Readiness](t)(p.open(t, p.maintainer).Readiness(t.Context(), n)).Reason, lacks)
+	})
+	p.is(t, "outdated", n, lacks)
 	if err := p.open(t, p.maintainer).UpdateBranch(t.Context(), n, sha); err != nil {
 		t.Fatal(err)
 	}
