@@ -37,10 +37,18 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.why }
 
+// decisions makes the decisions that people write.
+type decisions struct{ *Hub }
+
 // Decide decides on an approval as an event says, in the name of the user who its sender is. It is the decision of that user: whether it
 // counts is decided as for any other of theirs, by their rights and by policies. What was begun when a server was killed is recognised by the
 // reason, which names the event. A decision that counts is told in the conversation by the controller, like any other.
 func (h *Hub) Decide(ctx context.Context, e *v1alpha1.GatewayEvent) (*v1alpha1.GatewayEvent, error) {
+	return decisions{h}.take(ctx, e)
+}
+
+// take makes a decision, and ends its event.
+func (h decisions) take(ctx context.Context, e *v1alpha1.GatewayEvent) (*v1alpha1.GatewayEvent, error) {
 	if at := e.Status.ExpiresAt; at != nil && !at.After(h.o.Clock.Now()) {
 		return h.decided(ctx, e, func(s *v1alpha1.GatewayEventStatus) {
 			s.State, s.Reason, s.StateMessage = v1alpha1.GatewayEventExpired, v1alpha1.ReasonGatewayExpired, "it could not be decided in time"
@@ -67,7 +75,7 @@ func (h *Hub) Decide(ctx context.Context, e *v1alpha1.GatewayEvent) (*v1alpha1.G
 }
 
 // decided ends an event, with what was found out about its decision.
-func (h *Hub) decided(ctx context.Context, e *v1alpha1.GatewayEvent, how func(*v1alpha1.GatewayEventStatus)) (*v1alpha1.GatewayEvent, error) {
+func (h decisions) decided(ctx context.Context, e *v1alpha1.GatewayEvent, how func(*v1alpha1.GatewayEventStatus)) (*v1alpha1.GatewayEvent, error) {
 	now := h.now()
 	return h.o.Stored.Events.UpdateStored(resource.AsServer(context.WithoutCancel(ctx), e.Namespace), e.Name, func(row *v1alpha1.GatewayEvent) error {
 		if row.UID != e.UID || row.Status.State != e.Status.State || row.Status.Replays != e.Status.Replays {
@@ -84,7 +92,7 @@ func (h *Hub) decided(ctx context.Context, e *v1alpha1.GatewayEvent, how func(*v
 }
 
 // tell has the sender of an event told something, and returns the delivery.
-func (h *Hub) tell(ctx context.Context, e *v1alpha1.GatewayEvent, text string) (string, error) {
+func (h decisions) tell(ctx context.Context, e *v1alpha1.GatewayEvent, text string) (string, error) {
 	g, err := h.gateway(ctx, e.Namespace, e.Spec.GatewayName)
 	if apierrors.IsNotFound(err) || err == nil && g.UID != e.Spec.GatewayUID {
 		return "", nil // nobody can be told
@@ -100,7 +108,7 @@ func (h *Hub) tell(ctx context.Context, e *v1alpha1.GatewayEvent, text string) (
 }
 
 // decide makes a decision. The error may be a refusal. What it found out is in e.
-func (h *Hub) decide(ctx context.Context, e *v1alpha1.GatewayEvent) error {
+func (h decisions) decide(ctx context.Context, e *v1alpha1.GatewayEvent) error {
 	b, err := h.o.Stored.Bindings.Get(resource.AsServer(ctx, e.Namespace), e.Status.BindingName)
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
@@ -163,7 +171,7 @@ func (h *Hub) decide(ctx context.Context, e *v1alpha1.GatewayEvent) error {
 }
 
 // client returns a client of this server that acts as somebody; as the server itself if that is empty.
-func (h *Hub) client(as restclient.ImpersonationConfig) (versioned.Interface, error) {
+func (h decisions) client(as restclient.ImpersonationConfig) (versioned.Interface, error) {
 	c := restclient.CopyConfig(h.o.Loopback)
 	c.QPS = -1 // events are limited where they arrive
 	c.Impersonate = as
@@ -176,7 +184,7 @@ func (h *Hub) client(as restclient.ImpersonationConfig) (versioned.Interface, er
 
 // waiting returns the approval that an event means: one that waits, with the code that it names, of a task that answers somebody in the place
 // where the event was written.
-func (h *Hub) waiting(ctx context.Context, server versioned.Interface, e *v1alpha1.GatewayEvent) (*v1alpha1.Approval, error) {
+func (h decisions) waiting(ctx context.Context, server versioned.Interface, e *v1alpha1.GatewayEvent) (*v1alpha1.Approval, error) {
 	list, err := server.CoreV1alpha1().Approvals(e.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("status.state", string(v1alpha1.ApprovalPending)).String(),
 	})
@@ -207,7 +215,7 @@ func (h *Hub) waiting(ctx context.Context, server versioned.Interface, e *v1alph
 }
 
 // asked returns the event that the task at the top of the tree of an approval answers; nil if there is none.
-func (h *Hub) asked(ctx context.Context, server versioned.Interface, a *v1alpha1.Approval) (*v1alpha1.GatewayEvent, error) {
+func (h decisions) asked(ctx context.Context, server versioned.Interface, a *v1alpha1.Approval) (*v1alpha1.GatewayEvent, error) {
 	root := a.Spec.RootTask
 	if root == "" {
 		root = a.Spec.TaskName

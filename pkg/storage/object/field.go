@@ -99,13 +99,15 @@ func (s *Store) byField(pred *storage.SelectionPredicate) (field, value string, 
 
 // span is a part of a state: the keys of [start, end) at a revision.
 type span struct {
+	s          *Store
 	tree       *btree.BTreeG[*entry]
 	rev        uint64
 	start, end string
 }
 
 // walkField calls visit with the entries of a span that may have a value, in the order of keys, until it returns false.
-func (s *Store) walkField(of span, field, value string, visit func(*entry) bool) (err error) {
+func (of span) walkField(field, value string, visit func(*entry) bool) (err error) {
+	s := of.s
 	lower, upper := s.fieldRow(field, value, of.start), upperBound(s.fieldRow(field, value, ""))
 	if strings.HasPrefix(of.end, s.topic.prefix) {
 		upper = s.fieldRow(field, value, of.end)

@@ -162,7 +162,7 @@ func (l *list) read(ctx context.Context) error {
 		return err == nil
 	}
 	if field, value, ok := l.byField(); ok {
-		walked := l.s.walkField(span{l.snap.tree, l.rev, l.start, l.end}, field, value, visit)
+		walked := span{l.s, l.snap.tree, l.rev, l.start, l.end}.walkField(field, value, visit)
 		return errors.Join(walked, err)
 	}
 	l.snap.tree.AscendRange(&entry{key: l.start}, &entry{key: l.end}, visit)

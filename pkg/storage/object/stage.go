@@ -47,7 +47,7 @@ func Stage(ctx context.Context, in storage.Interface, key string, mutate func(ru
 	if err := versioner.PrepareObjectForStorage(st.obj); err != nil {
 		return nil, err
 	}
-	plain, err := s.encode(st.obj)
+	plain, err := encode(s.codec, st.obj)
 	if err != nil {
 		return nil, err
 	}

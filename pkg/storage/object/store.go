@@ -261,12 +261,12 @@ func (s *Store) untransform(ctx context.Context, key string, stored []byte) ([]b
 var outOfRange = [][]byte{[]byte(`"10000-`), []byte(`"-0001-`)}
 
 // encode encodes an object. What could not be read again is refused: one such object would make its whole kind unreadable.
-func (s *Store) encode(obj runtime.Object) ([]byte, error) {
-	plain, err := runtime.Encode(s.codec, obj)
+func encode(codec runtime.Codec, obj runtime.Object) ([]byte, error) {
+	plain, err := runtime.Encode(codec, obj)
 	if err != nil || !slices.ContainsFunc(outOfRange, func(text []byte) bool { return bytes.Contains(plain, text) }) {
 		return plain, err
 	}
-	if _, _, err := s.codec.Decode(plain, nil, s.newFunc()); err != nil { // not only a text that looks like that
+	if _, _, err := codec.Decode(plain, nil, nil); err != nil { // not only a text that looks like that
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object has a time that is not in one of the years from 0 to 9999 in UTC: %v", err))
 	}
 	return plain, nil

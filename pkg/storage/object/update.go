@@ -46,7 +46,7 @@ func (s *Store) creation(ctx context.Context, key string, obj runtime.Object, tt
 	if err := versioner.PrepareObjectForStorage(obj); err != nil {
 		return nil, nil, err
 	}
-	if plain, err = s.encode(obj); err != nil {
+	if plain, err = encode(s.codec, obj); err != nil {
 		return nil, nil, err
 	}
 	if err := tooLarge(plain, nil); err != nil {
@@ -148,7 +148,7 @@ func (s *Store) suggested(obj runtime.Object) (*state, error) {
 	if err := versioner.PrepareObjectForStorage(obj); err != nil {
 		return nil, err
 	}
-	plain, err := s.encode(obj)
+	plain, err := encode(s.codec, obj)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (s *Store) tryUpdate(ctx context.Context, r *reader, st *state, dest runtim
 		next, err = r.again(ctx, st, err)
 		return next, false, err
 	}
-	plain, err := s.encode(updated)
+	plain, err := encode(s.codec, updated)
 	if err != nil {
 		return nil, true, err
 	}

@@ -271,7 +271,7 @@ func (w *watcher) piece(tree *btree.BTreeG[*entry], from string) (events []watch
 		return true
 	}
 	if field, value, ok := w.s.byField(&w.pred); ok && w.recursive {
-		walked := w.s.walkField(span{tree, w.rev, from, string(upperBound([]byte(w.key)))}, field, value, visit)
+		walked := span{w.s, tree, w.rev, from, string(upperBound([]byte(w.key)))}.walkField(field, value, visit)
 		return events, next, errors.Join(walked, err)
 	}
 	tree.AscendGreaterOrEqual(&entry{key: from}, visit)

@@ -63,7 +63,7 @@ func TestAwayUnderLoad(t *testing.T) {
 	if n := looks(); n > 2 {
 		t.Errorf("the adapter was looked at %d times until all was delivered", n)
 	}
-	t.Logf("%d answers %s after the adapter was back", len(events), time.Since(began))
+	t.Logf("%d answers %s after the adapter was back", len(events), time.Since(began)) // for whoever reads the log
 	for thread := range threads {
 		got := x.adapter.Said(fmt.Sprint("t-", thread))
 		late := 0

@@ -53,11 +53,11 @@ func TestMillion(t *testing.T) {
 	if err := fill(t.Context(), filepath.Join(x.DataDir, "store"), like, n); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d events were stored in %s", n, time.Since(began))
+	t.Logf("%d events were stored in %s", n, time.Since(began)) // for whoever reads the log
 	began = time.Now()
 	x.StartAgain(t)
 	x.awaitGateway(func(g *v1alpha1.Gateway) bool { return g.Status.Ready })
-	t.Logf("the server was ready after %s", time.Since(began))
+	t.Logf("the server was ready after %s", time.Since(began)) // for whoever reads the log
 
 	total := n + 1
 	events := x.API().GatewayEvents("default")
@@ -123,7 +123,7 @@ func (x *connected) checkPages(pages, total int) {
 		a := viewer.Open(x.t.Context(), http.MethodGet, "/api/v1/gateway-events?gateway=chat&limit=500&continue="+token, "") // Get also compares it with its schema
 		raw := kit.Must[[]byte](x.t)(io.ReadAll(a.Body))
 		_ = a.Body.Close()
-		took := time.Since(began)
+		took := time.Since(began) // for whoever reads the log
 		var page struct {
 			Items []struct {
 				ID, CreatedAt string

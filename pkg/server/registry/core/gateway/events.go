@@ -27,12 +27,8 @@ const (
 	eventExpired      = string(v1alpha1.GatewayEventExpired)
 )
 
-const (
-	// subReplay is the subresource by which people have an event routed again.
-	subReplay = "replay"
-	// subDecide is the subresource by which a controller has the server decide on an approval, as an event says.
-	subDecide = "decide"
-)
+// subReplay is the subresource by which people have an event routed again.
+const subReplay = "replay"
 
 // eventStates are the states of events. One that decides on an approval has no task: it is completed or rejected when it is decided. What expired although nobody can be told
 // is dead-lettered instead.
@@ -118,7 +114,7 @@ func (o *Options) events() resource.Resource {
 		},
 		Subresources: []resource.Subresource[*v1alpha1.GatewayEvent]{
 			{Name: subReplay, New: func() runtime.Object { return &v1alpha1.GatewayEvent{} }, Creators: []resource.Role{resource.Operator}, Create: o.replay},
-			{Name: subDecide, New: func() runtime.Object { return &v1alpha1.GatewayEvent{} }, Create: o.decide},
+			{Name: "decide", New: func() runtime.Object { return &v1alpha1.GatewayEvent{} }, Create: o.decide},
 		},
 	}
 }
