@@ -44,7 +44,7 @@ type decisions struct{ *Hub }
 // counts is decided as for any other of theirs, by their rights and by policies. What was begun when a server was killed is recognised by the
 // reason, which names the event. A decision that counts is told in the conversation by the controller, like any other.
 func (h *Hub) Decide(ctx context.Context, e *v1alpha1.GatewayEvent) (*v1alpha1.GatewayEvent, error) {
-	return decisions{h}.take(ctx, e)
+	return decisions{h}.take(ctx, e.DeepCopy()) // what is found out is added to it
 }
 
 // take makes a decision, and ends its event.
@@ -155,6 +155,7 @@ func (h decisions) decide(ctx context.Context, e *v1alpha1.GatewayEvent) error {
 		case err == nil && strings.HasSuffix(a.Status.DecisionReason, mark) && a.Status.DecisionActor == d.Subject:
 			return nil
 		}
+		d.Subject = who.Spec.Username // another object may say by now who the sender is
 	}
 	_, err = user.CoreV1alpha1().Approvals(e.Namespace).Decide(ctx, d.Approval, &v1alpha1.ApprovalDecision{
 		Spec: v1alpha1.ApprovalDecisionSpec{Decision: d.Decision, Reason: strings.TrimSpace(reason + " " + mark)},
