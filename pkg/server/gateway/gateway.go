@@ -154,6 +154,7 @@ type Options struct {
 type Hub struct {
 	o        Options
 	rates    *rates
+	open     *open
 	tokens   *tokens
 	adapters *adapters
 	counts   *metrics
@@ -169,7 +170,10 @@ func New(o Options) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hub{o: o, rates: newRates(o.Clock), tokens: newTokens(o.Clock), adapters: newAdapters(o.Allow), counts: counts}, nil
+	waiting := &open{limit: o.Limits.Records, most: map[types.UID]int{}, count: func(g *v1alpha1.Gateway, limit int) (int, error) {
+		return count(o.Stored.Events, kinds.FieldOpenGateway, kinds.OfGateway(g.Namespace, g.Name), limit)
+	}}
+	return &Hub{o: o, rates: newRates(o.Clock), open: waiting, tokens: newTokens(o.Clock), adapters: newAdapters(o.Allow), counts: counts}, nil
 }
 
 // Door returns the door of the adapters.
@@ -200,6 +204,7 @@ func (h *Hub) gateway(ctx context.Context, namespace, name string) (*v1alpha1.Ga
 // Forget removes what is remembered of a gateway that was deleted.
 func (h *Hub) Forget(ctx context.Context, g *v1alpha1.Gateway) error {
 	h.tokens.forget(g.UID)
+	h.open.forget(g.UID)
 	h.adapters.forget(g.UID)
 	return h.o.Inbound.Delete(ctx, g.UID)
 }

@@ -244,12 +244,8 @@ func (a *arrival) first(ctx context.Context) (*protocol.Reply, error) {
 			return nil, status(http.StatusBadRequest, fmt.Sprintf("metadata: the class of the gateway does not allow the key %q", key))
 		}
 	}
-	open, err := count(h.o.Stored.Events, kinds.FieldOpenGateway, kinds.OfGateway(g.Namespace, g.Name), h.o.Limits.Records)
-	if err != nil {
+	if err := h.open.take(g); err != nil {
 		return nil, err
-	}
-	if open >= h.o.Limits.Records {
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("the gateway has %d events that are not answered yet", open), retryAfter)
 	}
 	row := a.row()
 	route, err := h.route(ctx, row)
@@ -266,7 +262,7 @@ func (a *arrival) first(ctx context.Context) (*protocol.Reply, error) {
 	switch s.State {
 	case v1alpha1.GatewayEventRejected:
 		reply.Status = protocol.ReplyRejected
-		h.prune(ctx, g)
+		prune(ctx, h.o.Stored.Events, g, h.o.Limits.Rejected)
 	case v1alpha1.GatewayEventDeadLettered:
 		reply.Status = protocol.ReplyDeadLettered
 	}
@@ -397,15 +393,15 @@ func (p *placing) commit(ctx context.Context, more ...engine.Part) error {
 	return h.o.Engine.Commit(engine.Join(engine.Grow, append(more, row, seen)...))
 }
 
-// prune removes the oldest rejected events of a gateway that are too many. What was removed is still recognised.
-func (h *Hub) prune(ctx context.Context, g *v1alpha1.Gateway) {
+// prune removes the oldest rejected events of a gateway, of which only so many are kept. What was removed is still recognised.
+func prune(ctx context.Context, events *resource.Stored[*v1alpha1.GatewayEvent], g *v1alpha1.Gateway, kept int) {
 	from, to := kinds.OfGateway(g.Namespace, g.Name)+"/", kinds.OfGateway(g.Namespace, g.Name)+"0" // the character after the slash
-	n, err := h.o.Stored.Events.Count(kinds.FieldRejected, from, to, h.o.Limits.Rejected+most)
-	extra := n - h.o.Limits.Rejected
+	n, err := events.Count(kinds.FieldRejected, from, to, kept+most)
+	extra := n - kept
 	if err == nil && extra > 0 {
-		err = h.o.Stored.Events.Scan(ctx, kinds.FieldRejected, from, to, func(_ string, e *v1alpha1.GatewayEvent) (bool, error) {
+		err = events.Scan(ctx, kinds.FieldRejected, from, to, func(_ string, e *v1alpha1.GatewayEvent) (bool, error) {
 			extra--
-			return extra > 0, h.o.Stored.Events.Remove(ctx, e)
+			return extra > 0, events.Remove(ctx, e)
 		})
 	}
 	if err != nil {

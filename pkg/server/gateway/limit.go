@@ -4,12 +4,17 @@
 package gateway
 
 import (
+	"fmt"
 	"net/netip"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // Rates at which events may arrive: of all together that have the token of their gateway, and of one address, whoever sends them. So whoever has
@@ -94,4 +99,55 @@ func (r *rates) evict(now time.Time) {
 	if len(r.one) >= maxAddresses {
 		delete(r.one, oldest)
 	}
+}
+
+// open bounds how many events of each gateway have not ended. It remembers how many there are at most: those that were counted, and all that came
+// since. So they are counted again only when there may be too many. Events that arrive at once may together pass the bound.
+type open struct {
+	limit int
+	// count returns how many events of a gateway have not ended, and at most limit.
+	count func(g *v1alpha1.Gateway, limit int) (int, error)
+
+	mu   sync.Mutex
+	most map[types.UID]int
+}
+
+// take adds an event of a gateway, or refuses it because there are too many.
+func (o *open) take(g *v1alpha1.Gateway) error {
+	o.mu.Lock()
+	n, known := o.most[g.UID]
+	room := known && n < o.limit
+	if room {
+		o.most[g.UID]++
+	}
+	o.mu.Unlock()
+	if room {
+		return nil
+	}
+	n, err := o.count(g, o.limit)
+	if err != nil {
+		return err
+	}
+	if n >= o.limit {
+		return apierrors.NewTooManyRequests(fmt.Sprintf("the gateway has %d events that are not answered yet", n), retryAfter)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.most[g.UID] = n + 1
+	return nil
+}
+
+// add adds an event of a gateway whether there is room or not.
+func (o *open) add(gateway types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, known := o.most[gateway]; known {
+		o.most[gateway]++
+	}
+}
+
+func (o *open) forget(gateway types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.most, gateway)
 }

@@ -9,7 +9,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 )
 
 // TestRates: an address has its burst and then its rate, all together have theirs, and not more addresses are remembered than fit.
@@ -83,5 +87,42 @@ func TestFinal(t *testing.T) {
 		if final(code) != want {
 			t.Errorf("%d: %v", code, !want)
 		}
+	}
+}
+
+// TestOpen: events are counted only when there may be too many, and what has ended since makes room.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	stored, counted := 3, 0
+	o := &open{limit: 5, most: map[types.UID]int{}, count: func(*v1alpha1.Gateway, int) (int, error) {
+		counted++
+		return stored, nil
+	}}
+	g := &v1alpha1.Gateway{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+	takes := func() bool {
+		err := o.take(g)
+		if err == nil {
+			stored++
+		}
+		return err == nil
+	}
+	if !takes() || !takes() || counted != 1 {
+		t.Errorf("%d events, counted %d times", stored, counted)
+	}
+	if takes() || counted != 2 {
+		t.Errorf("a full gateway takes one; counted %d times", counted)
+	}
+	stored = 1 // the others have ended
+	if !takes() || counted != 3 {
+		t.Errorf("there is room again; counted %d times", counted)
+	}
+	o.add(g.UID) // replayed
+	stored++
+	o.add("another")
+	if !takes() || !takes() || counted != 3 || takes() || counted != 4 {
+		t.Errorf("with one replayed: %d events, counted %d times", stored, counted)
+	}
+	if o.forget(g.UID); len(o.most) != 0 {
+		t.Errorf("remembered: %v", o.most)
 	}
 }

@@ -32,6 +32,7 @@ func (h *Hub) Replay(ctx context.Context, e *v1alpha1.GatewayEvent, by string) (
 	if err != nil {
 		return nil, err
 	}
+	h.open.add(g.UID)
 	err = (&placing{hub: h, row: row}).place(ctx, route)
 	if object.IsConflict(err) {
 		err = apierrors.NewConflict(v1alpha1.Resource("gatewayevents"), e.Name, errors.New("it was changed meanwhile"))

@@ -193,3 +193,69 @@ func TestReply(t *testing.T) {
 		t.Errorf("a task that has ended replies: %v", err)
 	}
 }
+
+// TestTaskOfAGateway: by REST, who reads the task of an event needs the right to get its gateway, and who decides about it to update the
+// gateway, too. Tasks of others are as before, and a list leaves out what may not be read.
+func TestTaskOfAGateway(t *testing.T) {
+	t.Parallel()
+	x := newConnected(t, gatedScript)
+	x.desk()
+	name := x.accept(by("ada", "q", "t", "Remember it"))
+	x.asked("t", 0)
+	e := x.awaitEvent(name, v1alpha1.GatewayEventTaskCreated)
+	var pending *v1alpha1.Approval
+	for _, a := range kit.Must[*v1alpha1.ApprovalList](t)(x.API().Approvals("default").List(t.Context(), metav1.ListOptions{})).Items {
+		pending = &a
+	}
+	path := "/api/v1/tasks/" + e.Status.TaskName
+	decide := path + "/approvals/" + pending.Name + "/decision"
+	caller := x.REST(t, "default", "desk", "platform-approver")
+	check := func(has string, reads, decides int) {
+		t.Helper()
+		for what, of := range map[string]string{
+			"the task": path, "its events": path + "/events", "its log": path + "/logs", "its children": path + "/children", "its approvals": path + "/approvals", "its trace": path + "/trace",
+		} {
+			if a := caller.Get(of); a.Code != reads && a.Code != http.StatusNotFound {
+				t.Errorf("with %s, %s: %d %.300s, want %d", has, what, a.Code, a.Body, reads)
+			}
+		}
+		for _, list := range []string{"/api/v1/tasks", "/api/v1/tasks?orderBy=created"} {
+			if a := caller.Get(list); a.Code != http.StatusOK || strings.Contains(a.Body, e.Status.TaskName) != (reads == http.StatusOK) {
+				t.Errorf("with %s, %s: %d %.300s", has, list, a.Code, a.Body)
+			}
+		}
+		if a := caller.Post(decide, `{"decision":"approved"}`); a.Code != decides || decides == http.StatusForbidden && !strings.Contains(a.Body, "gateway") {
+			t.Errorf("with %s, the decision: %d %.300s, want %d", has, a.Code, a.Body, decides)
+		}
+	}
+	allow := func(name string, verbs ...string) {
+		t.Helper()
+		rbac := x.Kubernetes(t).RbacV1()
+		kit.Must[*rbacv1.Role](t)(rbac.Roles("default").Create(t.Context(), &rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"gateways"}, ResourceNames: []string{"chat"}, Verbs: verbs}},
+		}, metav1.CreateOptions{}))
+		kit.Must[*rbacv1.RoleBinding](t)(rbac.RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "desk"}},
+		}, metav1.CreateOptions{}))
+	}
+	awaitRight := func(verb string) {
+		t.Helper()
+		kit.Await(t, "the right to "+verb, func() bool {
+			body := `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"namespace":"default","group":"core.platform.ai","resource":"gateways","name":"chat","verb":"` + verb + `"}}}`
+			return strings.Contains(caller.At(x.URL).Post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body).Body, `"allowed":true`)
+		})
+	}
+	check("no right", http.StatusForbidden, http.StatusForbidden)
+	if a := caller.At(x.URL).Get(api("default") + "tasks/" + e.Status.TaskName); a.Code != http.StatusOK {
+		t.Errorf("the native API asks for the rights on tasks alone: %d %.300s", a.Code, a.Body)
+	}
+	allow("reads", "get")
+	awaitRight("get")
+	check("get", http.StatusOK, http.StatusForbidden)
+	allow("operates", "update")
+	awaitRight("update")
+	check("get and update", http.StatusOK, http.StatusOK)
+	x.awaitEvent(name, v1alpha1.GatewayEventCompleted)
+}

@@ -5,6 +5,7 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"maps"
 	"net/http"
@@ -75,7 +76,7 @@ func (f *Facade) external(r *http.Request) (authType, namespace string) {
 // request makes the native request: the caller's own request with another target. Query parameters are passed on only
 // if n has them, because the same name may mean something else natively.
 func (c *call) request(n native) *http.Request {
-	r := c.r.Clone(c.r.Context())
+	r := c.r.Clone(context.WithValue(c.r.Context(), madeKey{}, true))
 	r.Method = n.method
 	// By default, the chain indents answers for some clients, which it recognizes by name.
 	q := url.Values{"pretty": {"false"}}
@@ -102,6 +103,12 @@ func (c *call) request(n native) *http.Request {
 	}
 	return r
 }
+
+// madeKey marks the contexts of native requests.
+type madeKey struct{}
+
+// Made reports whether a request to the API was made for a REST request.
+func Made(ctx context.Context) bool { return ctx.Value(madeKey{}) != nil }
 
 // warn passes on the warnings of the API and its Retry-After.
 func (c *call) warn(from http.Header) {

@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
-// Parts holds the native answers of a request by name. A path in it begins with such a name, except for the answer
-// without a name.
+// Parts holds the native answers of a request by name, which are valid JSON. A path in it begins with such a name, except for the
+// answer without a name.
 type Parts map[string]*node
 
 // node is a JSON value whose members are decoded when they are needed.
@@ -52,11 +54,12 @@ func (d Parts) get(path string) json.RawMessage {
 
 func (n *node) member(name string) *node {
 	if n.members == nil {
-		var raw map[string]json.RawMessage
-		_ = json.Unmarshal(n.raw, &raw) // a value that is not an object has no members
-		n.members = make(map[string]*node, len(raw))
-		for k, v := range raw {
-			n.members[k] = &node{raw: v}
+		n.members = map[string]*node{}
+		if value := gjson.ParseBytes(n.raw); value.IsObject() {
+			value.ForEach(func(name, member gjson.Result) bool {
+				n.members[name.Str] = &node{raw: json.RawMessage(member.Raw)}
+				return true
+			})
 		}
 	}
 	return n.members[name]
@@ -130,16 +133,17 @@ func (d Parts) value(f Field) json.RawMessage {
 
 // each makes an object of each item of a list.
 func each(list json.RawMessage, fields []Field) json.RawMessage {
-	var items []json.RawMessage
-	if json.Unmarshal(list, &items) != nil {
+	items := gjson.ParseBytes(list)
+	if !items.IsArray() {
 		return nil
 	}
 	b := []byte{'['}
-	for i, item := range items {
-		if i > 0 {
+	items.ForEach(func(_, item gjson.Result) bool {
+		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(b, partsOf(item).object(fields)...)
-	}
+		b = append(b, partsOf(json.RawMessage(item.Raw)).object(fields)...)
+		return true
+	})
 	return append(b, ']')
 }

@@ -69,6 +69,8 @@ type Options struct {
 	ChangeLink usagereport.ChangeLink
 	// Replayed is called when a person has had a delivery of a code host decided again. Default: nothing.
 	Replayed func()
+	// REST reports whether a request was made by REST. Default: none is.
+	REST func(ctx context.Context) bool
 	// Gateways are what gateways need of the server; All sets what they have in common with others.
 	Gateways gateway.Options
 }
@@ -81,6 +83,10 @@ const originMessages = 500
 func All(o Options) []resource.Resource {
 	st := cmp.Or(o.Stored, NewStored())
 	workers := &guard.Workers{Task: st.Tasks.Get, Agent: st.Agents.Get, Session: st.Sessions.Get}
+	owners := &guard.Gateways{REST: o.REST, Authorizer: o.Authorizer, Task: st.Tasks.Get}
+	if o.REST == nil {
+		owners.REST = func(context.Context) bool { return false }
+	}
 	tools := tool.Definition(st.Tools, workers.Tools())
 	agents := agent.New(agent.Options{
 		Stored: st.Agents, LocalRuns: o.LocalRuns, Tool: st.Tools.Get, Caller: workers.Caller,
@@ -94,7 +100,7 @@ func All(o Options) []resource.Resource {
 	})
 	tasks := task.New(o.Options, st.Tasks, task.Resources{
 		Agent: st.Agents.Get, Tool: st.Tools.Get, Requests: requests, Claim: reports.Claim, GatewayEvent: st.Gateways.Events.Get, Reply: st.Gateways.Reply, MaxReply: gateway.MaxReplyBytes,
-	}, workers.Tasks())
+	}, owners.Tasks(workers.Tasks()))
 	st.tasks = tasks
 	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
 		return guard.RecallScope(ctx, workers, t)
@@ -153,9 +159,9 @@ func All(o Options) []resource.Resource {
 		memories.Searches(workers.MemorySearches()),
 		proposals,
 		proposals.Searches(workers.MemoryProposalSearches()),
-		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Tool: st.Tools.Get, Clock: o.Clock, Guard: workers.Approvals()}),
+		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Tool: st.Tools.Get, Clock: o.Clock, Guard: owners.Approvals(workers.Approvals())}),
 		taskquery.Definition(taskquery.Options{
-			Tasks: tasks, Authorizer: o.Authorizer, Clock: o.Clock, Summary: task.Summary,
+			Tasks: tasks, Authorizer: o.Authorizer, Clock: o.Clock, Summary: task.Summary, Sees: owners.Sees,
 		}),
 		reports,
 		reports.Measurements(),
