@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// gatewayKills is how often the server is killed, gatewayThreads how many conversations there are meanwhile.
+	// gatewayKills is how often the server is killed at least; ROUNDS raises it. gatewayThreads is how many conversations there are meanwhile.
 	gatewayKills, gatewayThreads = 40, 3
 	// waiting is how many messages of a conversation may wait for their answer.
 	waiting = 4
@@ -40,6 +40,7 @@ const (
 // was answered with 202 is answered once, in order; what was not is repeated, and is answered once, too.
 func TestGatewayKilled(t *testing.T) {
 	t.Parallel()
+	kills := max(gatewayKills, rounds(t))
 	a := chatadapter.New(t)
 	var deliveries atomic.Int64
 	arrived := make(chan struct{}, 1)
@@ -77,12 +78,12 @@ func TestGatewayKilled(t *testing.T) {
 		})
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	for kill := range gatewayKills {
+	for kill := range kills {
 		for range random.IntN(3) { // at an arrival, or at any other moment
 			<-arrived
 		}
 		s.Kill()
-		if kill == gatewayKills-1 {
+		if kill == kills-1 {
 			over.Store(true)
 		}
 		s.Restart(t)
@@ -107,7 +108,7 @@ func TestGatewayKilled(t *testing.T) {
 	if len(all.Items) != total {
 		t.Errorf("%d events, not %d", len(all.Items), total)
 	}
-	t.Logf("%d kills, %d events, %d deliveries arrived", gatewayKills, total, deliveries.Load())
+	t.Logf("%d kills, %d events, %d deliveries arrived", kills, total, deliveries.Load())
 }
 
 // talked is a server with a gateway.
