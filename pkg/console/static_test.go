@@ -94,25 +94,37 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// All scripts of the page together have the size that its users may expect, as browsers fetch them.
+// TestScriptsAreSmall: the scripts that every page loads, which the page names, have together the size that users may expect, as browsers
+// fetch them. So does each script of views that are read later.
 func TestScriptsAreSmall(t *testing.T) {
-	const most = 90_000 // bytes
+	const most, mostLater = 80_000, 10_000 // bytes
 	s, err := NewStatic()
 	if err != nil {
 		t.Fatal(err)
 	}
-	total := 0
+	page := string(s.files["index.html"].plain)
+	total, later := 0, 0
 	for name, f := range s.files {
-		if !strings.HasSuffix(name, ".js") {
-			continue
+		switch {
+		case !strings.HasSuffix(name, ".js"):
+		case strings.Contains(page, "/"+name):
+			total += len(f.sent())
+		case strings.HasPrefix(name, "chunk-"):
+			if later++; len(f.sent()) > mostLater {
+				t.Errorf("%s has %d bytes, want at most %d", name, len(f.sent()), mostLater)
+			}
 		}
-		if f.zipped == nil {
-			t.Errorf("%s is not compressed", name)
-		}
-		total += len(f.zipped)
 	}
-	t.Logf("%d bytes", total)
-	if total == 0 || total > most {
+	t.Logf("%d bytes, and %d scripts of views that are read later", total, later)
+	if total == 0 || later == 0 || total > most {
 		t.Errorf("the scripts have %d bytes, want at most %d", total, most)
 	}
+}
+
+// sent returns what browsers get.
+func (f *file) sent() []byte {
+	if f.zipped == nil {
+		return f.plain
+	}
+	return f.zipped
 }

@@ -1,19 +1,14 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// All views. The first whose path matches is shown.
+// All views. The first whose path matches is shown. Those of an area that few people look at are a script of their own (area/).
 import type { ComponentType } from 'preact';
+import { later } from '../ui/later';
 import { Approvals } from './approvals';
 import { Catalogue } from './catalogue';
 import { CatalogueEntry } from './catalogueentry';
 import { Compare } from './compare';
-import { ConversationView } from './conversation';
-import { GatewayView } from './gateway';
-import { Gateways } from './gateways';
 import { Memories } from './memories';
-import { MonitorView } from './monitor';
-import { MonitorItemView } from './monitoritem';
-import { Monitors } from './monitors';
 import { NewTask } from './newtask';
 import { Now } from './now';
 import { Run } from './run';
@@ -30,6 +25,9 @@ export interface View {
   nav?: boolean; // whether the navigation shows it
   component: ComponentType<{ params: Record<string, string> }>;
 }
+
+const { Monitors, MonitorView, MonitorItemView } = later('the monitors', ['Monitors', 'MonitorView', 'MonitorItemView'], () => import('./area/monitors'));
+const { Gateways, GatewayView, ConversationView } = later('the gateways', ['Gateways', 'GatewayView', 'ConversationView'], () => import('./area/gateways'));
 
 export const views: View[] = [
   { path: '/', title: 'Now', key: 'n', nav: true, component: Now },
