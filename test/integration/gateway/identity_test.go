@@ -117,7 +117,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestOrder: many connections deliver events of many sessions at once, some of them twice. Each has one place, and places follow each other.
+// TestOrder: many connections deliver events of many sessions at once, some of them twice. Each has one place, that of its message in the
+// transcript, and one task.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	all, sessions := 300, 20
@@ -159,12 +160,15 @@ func TestOrder(t *testing.T) {
 	if counts["202 accepted"] != unique || counts["202 duplicate"] != all-unique {
 		t.Fatalf("%v", counts)
 	}
-	places := map[string][]int64{}
+	places := map[string]map[string]int64{} // of the events of each session
 	for token := ""; ; {
 		page := kit.Must[*v1alpha1.GatewayEventList](t)(x.API().GatewayEvents("default").List(t.Context(), metav1.ListOptions{Limit: 500, Continue: token}))
 		for i := range page.Items {
-			s := &page.Items[i].Status
-			places[s.SessionName] = append(places[s.SessionName], s.TranscriptOrder)
+			e := &page.Items[i]
+			if places[e.Status.SessionName] == nil {
+				places[e.Status.SessionName] = map[string]int64{}
+			}
+			places[e.Status.SessionName][e.Name] = e.Status.TranscriptOrder
 		}
 		if token = page.Continue; token == "" {
 			break
@@ -173,10 +177,34 @@ func TestOrder(t *testing.T) {
 	if len(places) != sessions {
 		t.Errorf("%d sessions", len(places))
 	}
-	for name, p := range places {
-		slices.Sort(p)
-		if len(slices.Compact(slices.Clone(p))) != len(p) {
-			t.Errorf("session %s: two events at one place: %v", name, p)
+	// The place of an event is the one that its message got when both were committed.
+	for name, of := range places {
+		said := 0
+		for _, m := range x.Transcript(name, 500) {
+			if m.Role != v1alpha1.RoleUser {
+				continue
+			}
+			if said++; of[m.SourceRef] != m.Order {
+				t.Errorf("session %s: the event %s is at %d, its message at %d", name, m.SourceRef, of[m.SourceRef], m.Order)
+			}
+		}
+		if said != len(of) {
+			t.Errorf("session %s: %d messages of %d events", name, said, len(of))
 		}
 	}
+	tasks := map[string]string{} // by what they answer
+	for token := ""; ; {
+		page := kit.Must[*v1alpha1.TaskList](t)(x.API().Tasks("default").List(t.Context(), metav1.ListOptions{Limit: 500, Continue: token}))
+		for i := range page.Items {
+			e := page.Items[i].Annotations[v1alpha1.AnnotationGatewayEvent]
+			if other := tasks[e]; other != "" || e == "" {
+				t.Errorf("the event %q has the tasks %s and %s", e, page.Items[i].Name, other)
+			}
+			tasks[e] = page.Items[i].Name
+		}
+		if token = page.Continue; token == "" {
+			break
+		}
+	}
+	t.Logf("%d events of %d sessions, %d tasks so far", unique, sessions, len(tasks))
 }
