@@ -19,6 +19,9 @@
 //
 // All of these permissions end with the run: when the task ends, or when the attempt that the credential is for is
 // over. Open watches then deliver nothing more.
+//
+// Around the guards of tasks and approvals is that of gateways (Gateways), which asks REST callers for rights on the gateway whose event a
+// task answers.
 package guard
 
 import (
