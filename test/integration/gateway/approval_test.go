@@ -213,7 +213,7 @@ func TestTaskOfAGateway(t *testing.T) {
 	check := func(has string, reads, decides int) {
 		t.Helper()
 		for what, of := range map[string]string{
-			"the task": path, "its events": path + "/events", "its log": path + "/logs", "its children": path + "/children", "its approvals": path + "/approvals", "its trace": path + "/trace",
+			"the task": path, "its events": path + "/events", "its children": path + "/children", "its approvals": path + "/approvals", "its trace": path + "/trace",
 		} {
 			if a := caller.Get(of); a.Code != reads && a.Code != http.StatusNotFound {
 				t.Errorf("with %s, %s: %d %.300s, want %d", has, what, a.Code, a.Body, reads)
