@@ -58,20 +58,14 @@ func (o *Options) find(ctx context.Context, q *query) (*v1alpha1.TaskQueryStatus
 
 // rows returns the tasks that are selected, in no order, and the state of the store that they are from.
 func (o *Options) rows(ctx context.Context, q *query, asOf time.Time) ([]row, uint64, error) {
-	sees, err := o.Sees(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
+	sees := o.Sees(ctx)
 	var found []*v1alpha1.Task
 	revision, err := o.Tasks.Each(ctx, q.at.Revision, func(t *v1alpha1.Task) error {
 		s := o.Summary(t)
 		if !q.selects(t, &s) {
 			return nil
 		}
-		seen, err := true, error(nil)
-		if sees != nil {
-			seen, err = sees(t)
-		}
+		seen, err := sees(t)
 		if seen {
 			found = append(found, t)
 		}

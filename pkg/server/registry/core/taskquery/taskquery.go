@@ -46,8 +46,8 @@ type Options struct {
 	Clock      clock.PassiveClock
 	// Summary returns what a list shows of a task, without what it has used and how long it has run.
 	Summary func(*v1alpha1.Task) v1alpha1.TaskSummary
-	// Sees returns which tasks the caller may read; nil if it may read all.
-	Sees func(ctx context.Context) (func(*v1alpha1.Task) (bool, error), error)
+	// Sees returns a func that reports which tasks the caller may read.
+	Sees func(ctx context.Context) func(*v1alpha1.Task) (bool, error)
 }
 
 // Definition returns the resource taskqueries.
