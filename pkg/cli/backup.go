@@ -33,6 +33,10 @@ The keys of platform-standalone, DIR/pki, are not in it. Without DIR/pki/secrets
 read again, by anybody. It rarely changes: copy the folder once, and again when you change a key, to a safe place that
 is not that of the backups. In a cluster, Secrets are the cluster's own and not in this store.
 
+Tokens of accounts that people linked are in it, encrypted. The keys are in the server's --connector-key-file, otherwise
+DIR/connections.key, which is not in it: copy that file, too, apart from the backups. Without it nobody can read the tokens
+again, and whoever has both can.
+
 In a cluster, ask the platform's own Service, since kube-apiserver does not forward this path:
 
   kubectl -n platform-system port-forward service/platform-apiserver 8443:443 &

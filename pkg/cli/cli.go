@@ -109,7 +109,7 @@ func newCommand(s Streams, name string) (*cobra.Command, *terminal) {
 	cmd.AddCommand(runCommand(api, term), taskCommand(api, term), sessionCommand(api, term), approvalCommand(api, term), chatCommand(api, term), memoryCommand(api, term), proposalCommand(api, term))
 	cmd.AddCommand(kindCommands(api, term)...)
 	cmd.AddCommand(modelsCommand(api, term), secretCommand(api, term), policyCommand(api, term), usageCommand(api, term), auditCommand(api, term),
-		statusCommand(api, term), authCommand(api, term), configCommand(), versionCommand(api, term), consoleCommand(api, term), backupCommand(api, term), restoreCommand(term), runtimeCommand(api, term), monitorCommand(api, term), deliveryCommand(api, term), gatewayCommand(api, term))
+		statusCommand(api, term), authCommand(api, term), configCommand(), versionCommand(api, term), consoleCommand(api, term), backupCommand(api, term), restoreCommand(term), runtimeCommand(api, term), monitorCommand(api, term), deliveryCommand(api, term), gatewayCommand(api, term), connectionCommand(api, term))
 	return cmd, term
 }
 

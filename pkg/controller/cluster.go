@@ -66,6 +66,8 @@ type ClusterOptions struct {
 	Shares fairshare.Shares
 	// WebhookAllow lists host:port that callbacks may reach although their addresses are not public.
 	WebhookAllow []string
+	// Connectors keeps the status of ConnectorProviders and Connections.
+	Connectors bool
 	// MergeGate permits repository monitors to merge pull requests.
 	MergeGate bool
 	// RequireSecretHosts refuses the use of Secrets that do not name the hosts to which their values may be sent.
@@ -126,6 +128,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Runs.WebFetchAllow, "web-fetch-allow", nil, "host:port that the tool web_fetch, remote MCP tools and redirects of HTTP tools may reach although it is private; may be repeated")
 	fs.StringSliceVar(&o.Runs.RepositoryAllow, "repository-allow", nil, "host:port from which repositories of tasks (spec.workspace.gitRepo) may be fetched although it is not public; may be repeated")
 	fs.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "host:port that callbacks may reach although it is not public; may be repeated")
+	fs.BoolVar(&o.Connectors, "connectors-enabled", o.Connectors, "keep the status of ConnectorProviders and Connections; set it as the server has it")
 	fs.DurationVar(&o.Gateways.ClaimLease, "gateway-claim-lease", time.Minute, "after how long the event of a gateway whose task an interrupted controller was making is taken up by another one")
 	fs.IntVar(&o.Gateways.BatchSize, "gateway-batch-size", 25, "how many sessions of gateways are worked on at a time, at most 100")
 	fs.BoolVar(&o.RequireSecretHosts, "require-secret-hosts", false, "use no Secret that does not name the hosts to which its values may be sent (annotation platform.ai/allowed-hosts); give the server the same flag")
@@ -211,7 +214,7 @@ func RunCluster(ctx context.Context, o ClusterOptions) error {
 		Programs:       agent.Confinement{Off: o.Runs.SandboxOff},
 		LeaderElection: o.LeaderElect, LeaderElectionNamespace: o.LeaderElectNamespace,
 		MetricsBindAddress: o.MetricsBindAddress, Namespaces: o.WatchNamespaces, Beside: runs.Run,
-		WebFetchAllow: o.Runs.WebFetchAllow, MergeGate: o.MergeGate, Gateways: o.Gateways,
+		WebFetchAllow: o.Runs.WebFetchAllow, MergeGate: o.MergeGate, Gateways: o.Gateways, Connectors: o.Connectors,
 	})
 }
 

@@ -10,12 +10,16 @@
 //	core.platform.ai  tasks                            get list watch create patch delete
 //	                  agents                           get list watch delete
 //	                  runtimepools                     get list watch create delete
+//	                  connectorproviders               get list watch
+//	                  connections                      get list watch patch
+//	                  connections/release              create
 //	                  agentruntimes, approvals, gateways, gatewaybindings, gatewayevents, providers, skills, tools, repositorymonitors  get list watch
 //	                  gatewaydeliveries, monitor{runs,items,commands,workactions,mutations}  get list watch create
 //	                  gateways/probe, gatewaydeliveries/send, gatewayevents/decide, repositorymonitors/codehost  create
 //	                  repositorymonitors/links         get
 //	                  sessions                         get create
 //	                  {tasks,agents,agentruntimes,providers,runtimepools,sessions,skills,tools,repositorymonitors}/status  patch
+//	                  {connectorproviders,connections}/status  patch
 //	                  gateway{s,bindings,deliveries,events}/status, monitor{runs,items,commands,workactions,mutations}/status  patch
 //	                  executionevents                  list
 //	                  executionevents/controlled, sessions/transcript, tasks/cancel, tasks/events, usagelinks  create
@@ -60,6 +64,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/controller/agent"
 	"github.com/platform-ai/platform/pkg/controller/agentruntime"
+	"github.com/platform-ai/platform/pkg/controller/connector"
 	"github.com/platform-ai/platform/pkg/controller/gateway"
 	"github.com/platform-ai/platform/pkg/controller/monitor"
 	"github.com/platform-ai/platform/pkg/controller/provider"
@@ -83,6 +88,8 @@ type Options struct {
 	MergeGate bool
 	// Gateways configures the controllers of gateways. Clock and Metrics are those of Tasks if they are not set.
 	Gateways gateway.Options
+	// Connectors keeps the status of ConnectorProviders and Connections.
+	Connectors bool
 	// ToolProbeInterval is the time between two probes of a Tool. Default 1 min.
 	ToolProbeInterval time.Duration
 	// WebFetchAllow lists host:port of MCP servers that may be asked although their addresses are not public.
@@ -140,6 +147,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 			return monitor.Add(ctx, m, monitor.Options{Clock: o.Tasks.Clock, MergeGate: o.MergeGate, Metrics: o.Tasks.Metrics})
 		},
 		func(m manager.Manager) error { return gateway.Add(ctx, m, gatewaysOf(&o)) },
+		func(m manager.Manager) error {
+			return connector.Add(ctx, m, connector.Options{Clock: o.Tasks.Clock, Enabled: o.Connectors, RequireSecretHosts: o.Tasks.RequireSecretHosts})
+		},
 		func(m manager.Manager) error {
 			// Tools are made by people who may also call them; metadata services stay closed.
 			return tool.Add(m, tool.Options{

@@ -113,6 +113,10 @@ func (g Guard) check(resolved string, allowed bool) error {
 	return nil
 }
 
+// Public reports whether everybody can reach an address: it is not private, local or reserved. An IPv6 address that carries an IPv4
+// address (IPv4-mapped and IPv4-compatible, NAT64, 6to4) is as public as the IPv4 address.
+func Public(a netip.Addr) bool { return classify(a) == kindPublic }
+
 type kind int
 
 const (

@@ -30,6 +30,9 @@ func TestClassify(t *testing.T) {
 			if got := classify(netip.MustParseAddr(s)); got != want {
 				t.Errorf("%s: got %d, want %d", s, got, want)
 			}
+			if got := Public(netip.MustParseAddr(s)); got != (want == kindPublic) {
+				t.Errorf("%s: public %t", s, got)
+			}
 		}
 	}
 }

@@ -113,7 +113,11 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
-	doors, err := door.New(door.Options{Doors: append([]door.Door{hook.Door(), hub.Door()}, o.Doors...), Metrics: o.Metrics, Sparse: log})
+	accounts, err := o.connections(g, st, stored, seal, secrets.secrets)
+	if err != nil {
+		return nil, err
+	}
+	doors, err := door.New(door.Options{Doors: append([]door.Door{hook.Door(), hub.Door(), accounts.Door()}, o.Doors...), Metrics: o.Metrics, Sparse: log})
 	if err != nil {
 		return nil, err
 	}
@@ -173,6 +177,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 			ChangeLink:  st.Ledger.ChangeLink,
 			Replayed:    hook.Wake,
 			Gateways:    o.gatewayKinds(hub),
+			Connectors:  o.connectorKinds(accounts),
 			REST:        rest.Made,
 			Turns:       st.Turns,
 			Chat:        answering, ChatBytes: o.Chat.MaxSessionBytes, StreamTimeout: o.StreamWriteTimeout,

@@ -13,16 +13,12 @@ import (
 	"fmt"
 	"math/big"
 	"net"
-	"os"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-	"k8s.io/apiserver/pkg/audit/policy"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	auditlog "k8s.io/apiserver/plugin/pkg/audit/log"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/client-go/util/keyutil"
@@ -98,25 +94,5 @@ func (o *Options) addLoopback(g *genericapiserver.Config) error {
 		<-g.DrainedNotify()
 		own.CloseAll()
 	}()
-	return nil
-}
-
-// audit sets up the audit log. Its file is appended to and stays open until the process ends.
-func (o *Options) audit(g *genericapiserver.Config) error {
-	if o.AuditLog == "" {
-		return nil
-	}
-	rules, err := policy.LoadPolicyFromFile(o.AuditPolicy)
-	if err != nil {
-		return fmt.Errorf("--audit-policy: %w", err)
-	}
-	out := o.Out
-	if o.AuditLog != "-" {
-		if out, err = os.OpenFile(o.AuditLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
-			return fmt.Errorf("--audit-log: %w", err)
-		}
-	}
-	g.AuditBackend = auditlog.NewBackend(out, auditlog.FormatJson, auditv1.SchemeGroupVersion)
-	g.AuditPolicyRuleEvaluator = policy.NewPolicyRuleEvaluator(rules)
 	return nil
 }

@@ -17,10 +17,12 @@
 //	ownhost.go   a listener on loopback answers for the names of this machine only
 //	rest.go      the REST paths and the health checks on the plain listener
 //	logs.go      the log of the process
+//	auditlog.go  the audit log
 //	generic.go   the generic server's configuration: TLS, the loopback client, audit
 //	usage.go     the ledger of model use after the start
 //	tasksecrets.go the Secrets of tasks: transaction tokens, and credentials of repositories
 //	codehosts.go the code hosts of tasks
+//	connectors.go the accounts that people link
 //	gateways.go  the gateways to chat systems
 //	config.go    the resources of the platform over the stores
 //	restore.go   the command that unpacks a backup
@@ -153,6 +155,8 @@ type Options struct {
 	Webhook Webhook
 	// Gateways are the settings of gateways to chat systems.
 	Gateways Gateways
+	// Connectors are the settings of the accounts that people link.
+	Connectors Connectors
 	// Profiling is the address where profiles are served; empty serves none.
 	Profiling profiling.Address
 	// LocalRuns is set if runs are processes of this machine. Clients are then warned about settings that only a
@@ -206,6 +210,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.RepositoryAllow, "repository-allow", o.RepositoryAllow, "host:port of repositories of tasks (spec.workspace.gitRepo), and of the code hosts that have them, that may be reached although it is not public; repeatable")
 	fs.StringVar(&o.SearchURL, "search-url", o.SearchURL, "address of the search service that the tool web_search uses; its key is read from SEARCH_API_KEY")
 	o.Gateways.AddFlags(fs)
+	o.Connectors.AddFlags(fs)
 	o.Identity.AddFlags(fs)
 	fs.StringVar(&o.AuditLog, "audit-log", o.AuditLog, "file that gets a JSON line per request; - is standard output, empty disables the log")
 	o.Profiling.AddFlag(fs)

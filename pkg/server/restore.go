@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/storage/archive"
 	"github.com/platform-ai/platform/pkg/storage/backup"
+	"github.com/platform-ai/platform/pkg/storage/custody"
 	"github.com/platform-ai/platform/pkg/storage/engine"
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 )
@@ -36,7 +38,11 @@ The keys of platform-standalone are not in a backup. To read the Secrets in it a
 tokens that were given, put the pki folder of the server that made the backup at DIR/pki before the server starts. A
 server that finds none makes new keys; each Secret must then be deleted unread, and written again:
 
-  kubectl delete --raw '/api/v1/namespaces/NAMESPACE/secrets/NAME?ignoreStoreReadErrorWithClusterBreakingPotential=true'`
+  kubectl delete --raw '/api/v1/namespaces/NAMESPACE/secrets/NAME?ignoreStoreReadErrorWithClusterBreakingPotential=true'
+
+The key file of accounts that people linked (--connector-key-file, otherwise DIR/connections.key) is not in a backup either. Without the
+keys of the server that made the backup nobody can read the tokens of these accounts. Put the file there before the server starts: a
+server that finds none makes a new key.`
 
 // NewRestoreCommand returns the restore command of the named server program, which creates the server's store from a
 // backup.
@@ -70,6 +76,8 @@ func restore(ctx context.Context, cmd *cobra.Command, file, dir string, stores b
 		defer f.Close() //nolint:errcheck // it was only read
 		in = f
 	}
+	accounts := 0
+	stores.Open = counting(stores.Open, &accounts)
 	r, err := backup.Restore(ctx, in, dir, stores)
 	if err != nil {
 		return err
@@ -82,9 +90,35 @@ func restore(ctx context.Context, cmd *cobra.Command, file, dir string, stores b
 	}
 	if _, err := os.Stat(filepath.Join(dir, "pki", "secrets.key")); errors.Is(err, fs.ErrNotExist) {
 		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no keys. A platform-standalone can read the Secrets in this store only with the pki folder of the server that made the backup: put it there before the server starts.\n", dir)
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, connectorKeysFile)); accounts > 0 && errors.Is(err, fs.ErrNotExist) {
+		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "People have linked accounts in this store (%d), and %s has no %s. Their tokens can be read only with the key file of the server that made the backup: put it there, or name it with --connector-key-file, before the server starts.\n", accounts, dir, connectorKeysFile)
 		return err
 	}
 	return nil
+}
+
+// counting returns an open that also counts the connections that have tokens, which it does not read.
+func counting(open func(context.Context, string) (engine.Engine, error), accounts *int) func(context.Context, string) (engine.Engine, error) {
+	return func(ctx context.Context, dir string) (engine.Engine, error) {
+		e, err := open(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		err = custody.New(e, nil).Owners(ctx, func(_ types.UID, gone bool) error {
+			if !gone {
+				*accounts++
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+		return e, nil
+	}
 }
 
 // localStores are the stores that OpenStores opens.

@@ -102,7 +102,7 @@ func (o *Options) openEngine(ctx context.Context) (engine.Engine, error) {
 	for waiting := false; ; waiting = true {
 		e, err := local.Open(ctx, local.Options{
 			Dir: o.Path(archive.StoreFolder), Clock: o.Clock, Registerer: o.Metrics, Reserve: o.DiskReserve.Value(),
-			Mark: o.Path(local.MarkFile), Keys: []string{o.Path("pki/ca.crt"), o.Path("pki/secrets.key"), o.sealFile()}, AcceptLoss: o.AcceptDataLoss,
+			Mark: o.Path(local.MarkFile), Keys: []string{o.Path("pki/ca.crt"), o.Path("pki/secrets.key"), o.sealFile(), o.Path(connectorKeysFile)}, AcceptLoss: o.AcceptDataLoss,
 			Waiting: func(cause error, _ time.Duration) {
 				wait.ready.Store(false)
 				wait.waits(ctx, "the store cannot be opened: "+cause.Error())

@@ -23,7 +23,7 @@ import (
 var noRow = []string{"tasks/calls", "tasks/delta", "tasks/proxy", "tasks/codehost", "tasks/reply", "tasks/cancel", "tasks/detach", "tasks/transactiontoken", "sessions/cancel", "memories/restore", "codehostdeliveries/replay", "gatewayevents/replay", "gatewaydeliveries/abandon"}
 
 // controllersOnly are subresources that no role of users has, but that of the controller.
-var controllersOnly = []string{"repositorymonitors/codehost", "repositorymonitors/links", "gateways/probe", "gatewaydeliveries/send", "gatewayevents/decide"}
+var controllersOnly = []string{"repositorymonitors/codehost", "repositorymonitors/links", "gateways/probe", "gatewaydeliveries/send", "gatewayevents/decide", "connections/release"}
 
 // definitions returns the resources of the group, to be read only.
 func definitions() []resource.Resource {

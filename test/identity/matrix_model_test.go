@@ -15,6 +15,8 @@ type need struct {
 	verb, resource string
 	// narrowed is set for a list or watch that selects what belongs to the task; everywhere for one of all namespaces.
 	narrowed, everywhere bool
+	// person is set if only somebody with an identity from outside may ask.
+	person bool
 	// children is set for a list of the tasks that the task delegated.
 	children bool
 	// unowned is set if the request cannot say that the task owns a new task.
@@ -38,10 +40,22 @@ var everybody = []string{
 // outside are resources outside namespaces. The roles of callers are bound in one.
 var outside = []string{"gatewayclasses", "gatewayclasses/status"}
 
+// consents are what only a person does; owner is the person whose connection the questions are about.
+var consents = []string{"create connectionauthorizations", "create connections/authorize", "create connections/complete"}
+
+const owner = "OIDC viewer"
+
+// person reports whether the caller has an identity from outside.
+func (c caller) person() bool { return strings.HasPrefix(c.name, "OIDC") && !c.unknown }
+
 // may is the model: whether a caller has a permission.
 func (c caller) may(n need) bool {
 	verbAndResource := n.verb + " " + n.resource
 	switch {
+	case verbAndResource == "create connections", (n.person || slices.Contains(consents, verbAndResource)) && !c.person():
+		return false
+	case n.resource == "connections" && n.narrowed && slices.Contains([]string{"list", "watch", "deletecollection"}, n.verb) && c.person() && c.name != owner:
+		return false
 	case c.name == "administrator":
 		return true
 	case strings.HasPrefix(n.resource, "/"):
@@ -54,7 +68,7 @@ func (c caller) may(n need) bool {
 		return false
 	}
 	for _, p := range permissions {
-		if strings.ContainsRune(p.Roles, c.role) && p.Verb == n.verb && p.Resource == n.resource {
+		if (strings.ContainsRune(p.Roles, c.role) || c.person() && strings.ContainsRune(p.Roles, 'p')) && p.Verb == n.verb && p.Resource == n.resource {
 			return c.role != 'w' || c.works(n)
 		}
 	}

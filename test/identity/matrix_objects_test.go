@@ -105,12 +105,31 @@ func (w *world) others(mine *v1alpha1.Task) {
 	w.apply("runtimepools", "mine", "kind: RuntimePool\nspec: {trustDomain: {namespace: team, identity: i}, runtimeNamespace: team, "+
 		"runtime: {image: \"i@"+sum+"\", profile: {protocolVersion: \"1\", digest: \""+sum+"\"}}}", nil)
 	w.apply("gatewayidentities", "mine", "kind: GatewayIdentity\nspec: {gatewayRef: {name: mine}, accountId: a, senderId: s, username: u}", nil)
+	w.linked()
 	w.examples()
 	w.names["catalogtools"], w.names["namespaces"], w.names["chats"] = "web_fetch", "team", "default"
 	k, meta := w.Kubernetes(w.t), metav1.ObjectMeta{Name: "mine"}
 	must(k.CoreV1().Secrets("team").Create(ctx, &corev1.Secret{ObjectMeta: meta}, metav1.CreateOptions{}))(w.t)
 	must(k.CoreV1().ConfigMaps("team").Create(ctx, &corev1.ConfigMap{ObjectMeta: meta}, metav1.CreateOptions{}))(w.t)
 	must(k.CoreV1().ServiceAccounts("team").Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{}))(w.t)
+}
+
+// linked creates the connection of a person, which waits for a consent.
+func (w *world) linked() {
+	w.t.Helper()
+	ctx := context.Background()
+	_, data := example(w.t, "connectorproviders")
+	must(w.api.RESTClient().Post().Namespace("team").Resource("connectorproviders").Body(data).Do(ctx).Raw())(w.t)
+	ready := `{"status":{"conditions":[` + condition(v1alpha1.ConditionAccepted) + "," + condition(v1alpha1.ConditionResolvedRefs) + `]}}`
+	must(w.api.ConnectorProviders("team").Patch(ctx, "mine", types.MergePatchType, []byte(ready), metav1.PatchOptions{}, "status"))(w.t)
+	ask := &v1alpha1.ConnectionAuthorization{Spec: v1alpha1.ConnectionAuthorizationSpec{ProviderRef: &v1alpha1.LocalReference{Name: "mine"}}}
+	begun := must(w.as(w.issuer.token("user-1")).ConnectionAuthorizations("team").Create(ctx, ask, metav1.CreateOptions{}))(w.t)
+	w.names["connections"] = begun.Name
+}
+
+// condition is a condition that is True.
+func condition(kind string) string {
+	return `{"type":"` + kind + `","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}`
 }
 
 // examples creates an object of each stored kind of which there is none yet, as its example describes it.

@@ -15,7 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/facade/rest"
 )
 
-// restBodies are bodies of REST requests by the native kind, so that each is decoded. Specs are those that are stored.
+// restBodies are bodies of REST requests by the native kind, or by the row, so that each is decoded. Specs are those that are stored.
 var restBodies = map[string]string{
 	"Task":                 `{"name":"new","type":"ai","prompt":"p","agentRef":{"name":"child"}}`,
 	"Agent":                `{"metadata":{"name":"mine"},"spec":{"providerRef":{"name":"mine"},"tools":[{"name":"mine"}],"coordination":{"enabled":true,"maxDepth":3}}}`,
@@ -31,6 +31,10 @@ var restBodies = map[string]string{
 	"TaskPlan":             `{"summary":"s","plan_document":"d"}`,
 	"TaskMessage":          `{"fromTask":"mine","toTask":"parent","parentTask":"parent","content":"c"}`,
 	"Chat":                 `{"message":"m","provider":"none"}`,
+
+	"POST /api/v1/connections":                `{"provider":"mine"}`,
+	"PUT /api/v1/connections/:name":           `{"mode":"readOnly"}`,
+	"POST /api/v1/connections/:name/complete": `{"completion":"c"}`,
 
 	"MonitorCommandRequest": `{"kind":"pull_request","number":1,"intent":"stop"}`,
 }
@@ -53,10 +57,7 @@ func (w *world) rows() []question {
 		}
 		q.row, q.path = q.row+variant.name, q.path+variant.query
 		if r.Body != nil {
-			q.body = restBodies[r.Body.Kind]
-			if q.body == "" {
-				q.body = "{}"
-			}
+			q.body = cmp.Or(restBodies[r.Method+" "+r.Path], restBodies[r.Body.Kind], "{}")
 		}
 		all = append(all, q)
 	}
@@ -110,6 +111,8 @@ func (w *world) parameter(path, segment string) string {
 		return w.names["approvals"]
 	case strings.HasPrefix(path, "/api/v1/chat/"):
 		return "talk"
+	case strings.HasPrefix(path, "/api/v1/connections/"):
+		return w.names["connections"]
 	case strings.Contains(path, "/memory-proposals/"):
 		return w.names["memoryproposals"]
 	}
@@ -121,7 +124,7 @@ func needsOf(r rest.Row) []need {
 	var needs []need
 	byName := map[string]*need{}
 	for _, n := range r.Native {
-		one := need{verb: n.Verb, resource: n.Resource(), optional: n.Optional}
+		one := need{verb: n.Verb, resource: n.Resource(), optional: n.Optional, person: strings.HasPrefix(r.Path, "/api/v1/connect")}
 		if n.Unless != "" {
 			one.unless = byName[n.Unless]
 		}

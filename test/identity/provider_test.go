@@ -110,7 +110,10 @@ type server struct {
 
 func start(t *testing.T, identity external.Options) *server {
 	t.Helper()
-	return &server{t: t, Server: standalone.Start(t, func(o *standalone.Options) { o.Identity = identity })}
+	return &server{t: t, Server: standalone.Start(t, func(o *standalone.Options) {
+		o.Identity = identity
+		o.Connectors.Enabled, o.Connectors.CallbackBase = true, "https://platform.test"
+	})}
 }
 
 // bind gives a group a ClusterRole in a namespace, or everywhere.

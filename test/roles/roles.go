@@ -45,7 +45,7 @@ func kept() (users, operators, controllers string) {
 
 // Names are the roles by their letters.
 func Names() map[rune]string {
-	return map[rune]string{'v': "platform-viewer", 'e': "platform-editor", 'a': "platform-approver", 'o': "platform-operator", 'w': "platform-worker"}
+	return map[rune]string{'v': "platform-viewer", 'e': "platform-editor", 'a': "platform-approver", 'o': "platform-operator", 'p': "platform-connections", 'w': "platform-worker"}
 }
 
 // Permission is a verb on a resource or subresource of the group, and the letters of the roles that have it.
@@ -78,6 +78,10 @@ func table() []row {
 		{read, "agents providers tools skills", "veow"},
 		{"create", "tasks memoryproposals agents", "eow"}, // the guard keeps workers to children, proposals and agents of their own
 		{"delete", "agents", "eow"},                       // the guard keeps workers to agents of their own
+		{read, "connectorproviders connections", "veop"},
+		{write, "connections", "op"}, // the guard keeps people to their own
+		{"create", "connectionauthorizations connections/authorize connections/complete", "p"},
+		{"get", "connectorproviders/status connections/status", "veop"},
 		{read, users, "veo"},
 		{write, users, "eo"},
 		{read, operators, "veo"},
@@ -107,7 +111,7 @@ func table() []row {
 		{"create", "approvals/decision", "a"},
 		{"create", "repositorymonitors/runs repositorymonitors/commands", "eo"},
 		{"create", "codehostdeliveries/replay gatewayevents/replay gatewaydeliveries/retry gatewaydeliveries/abandon", "o"},
-		{"create", "executionevents executionevents/controlled usagelinks repositorymonitors/codehost gateways/probe gatewaydeliveries/send gatewayevents/decide", ""},
+		{"create", "executionevents executionevents/controlled usagelinks repositorymonitors/codehost gateways/probe gatewaydeliveries/send gatewayevents/decide connections/release", ""},
 		{"get", "repositorymonitors/links", ""},
 	}
 }

@@ -85,6 +85,26 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.CodeHostDeliveryList{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_CodeHostDeliveryList(ref),
 		v1alpha1.CodeHostDeliverySpec{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_CodeHostDeliverySpec(ref),
 		v1alpha1.CodeHostDeliveryStatus{}.OpenAPIModelName():                   schema_pkg_apis_core_v1alpha1_CodeHostDeliveryStatus(ref),
+		v1alpha1.Connection{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_Connection(ref),
+		v1alpha1.ConnectionAuthorization{}.OpenAPIModelName():                  schema_pkg_apis_core_v1alpha1_ConnectionAuthorization(ref),
+		v1alpha1.ConnectionAuthorizationSpec{}.OpenAPIModelName():              schema_pkg_apis_core_v1alpha1_ConnectionAuthorizationSpec(ref),
+		v1alpha1.ConnectionAuthorizationStatus{}.OpenAPIModelName():            schema_pkg_apis_core_v1alpha1_ConnectionAuthorizationStatus(ref),
+		v1alpha1.ConnectionCompletion{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_ConnectionCompletion(ref),
+		v1alpha1.ConnectionCompletionSpec{}.OpenAPIModelName():                 schema_pkg_apis_core_v1alpha1_ConnectionCompletionSpec(ref),
+		v1alpha1.ConnectionCompletionStatus{}.OpenAPIModelName():               schema_pkg_apis_core_v1alpha1_ConnectionCompletionStatus(ref),
+		v1alpha1.ConnectionConsent{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_ConnectionConsent(ref),
+		v1alpha1.ConnectionList{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ConnectionList(ref),
+		v1alpha1.ConnectionSpec{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ConnectionSpec(ref),
+		v1alpha1.ConnectionStatus{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_ConnectionStatus(ref),
+		v1alpha1.ConnectionSubject{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_ConnectionSubject(ref),
+		v1alpha1.ConnectorOAuth{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ConnectorOAuth(ref),
+		v1alpha1.ConnectorProvider{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_ConnectorProvider(ref),
+		v1alpha1.ConnectorProviderList{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_ConnectorProviderList(ref),
+		v1alpha1.ConnectorProviderSpec{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_ConnectorProviderSpec(ref),
+		v1alpha1.ConnectorProviderStatus{}.OpenAPIModelName():                  schema_pkg_apis_core_v1alpha1_ConnectorProviderStatus(ref),
+		v1alpha1.ConnectorScopes{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_ConnectorScopes(ref),
+		v1alpha1.ConnectorTool{}.OpenAPIModelName():                            schema_pkg_apis_core_v1alpha1_ConnectorTool(ref),
+		v1alpha1.ConnectorToolHTTP{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_ConnectorToolHTTP(ref),
 		v1alpha1.EventGap{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_EventGap(ref),
 		v1alpha1.EventRecording{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_EventRecording(ref),
 		v1alpha1.EventTruncation{}.OpenAPIModelName():                          schema_pkg_apis_core_v1alpha1_EventTruncation(ref),
@@ -4057,6 +4077,980 @@ func schema_pkg_apis_core_v1alpha1_CodeHostDeliveryStatus(ref common.ReferenceCa
 		},
 		Dependencies: []string{
 			metav1.MicroTime{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_Connection(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Connection is the account of one person at a ConnectorProvider, as far as the person lets the platform use it. The person makes it, and the server says whose it is: the name and spec.subject follow from the verified identity of the caller. Its tokens are kept sealed by the server and are in no object. To delete it is to disconnect.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The server gives the name, so a create needs none.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is wanted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ConnectionSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what is observed, written by the server and its controllers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ConnectionStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ConnectionSpec{}.OpenAPIModelName(), v1alpha1.ConnectionStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectionAuthorization(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectionAuthorization begins a consent; it is not stored. A person creates one to connect an account, which makes the connection unless it exists, or on connections/authorize of their own connection. The consent that was begun before is replaced.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the connection in an answer. In a create only the namespace is used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is asked for.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ConnectionAuthorizationSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ConnectionAuthorizationStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ConnectionAuthorizationSpec{}.OpenAPIModelName(), v1alpha1.ConnectionAuthorizationStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectionAuthorizationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectionAuthorizationSpec is what is asked for.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"providerRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "providerRef is the ConnectorProvider. It is required, except on connections/authorize, where it is that of the connection.",
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is what the account is to be used for; the connection is changed first if it has another mode. Unset means the mode of the connection, and readOnly for a new one. On connections/authorize a consent is begun without a mode, or if what was granted does not cover the mode.\n\nPossible enum values:\n - `\"readOnly\"` asks for the scopes for reading, and hides tools of class write.\n - `\"readWrite\"` asks for all scopes.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"readOnly", "readWrite"},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.LocalReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectionAuthorizationStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectionAuthorizationStatus is where a person gives consent.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"authorizeURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "authorizeURL is the page of the provider, which the person opens within 10 minutes; empty if no consent is needed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"expiresAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expiresAt is when the consent has to be given by.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"connection": {
+						SchemaProps: spec.SchemaProps{
+							Description: "connection is the connection as it is now.",
+							Ref:         ref(v1alpha1.Connection{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Connection{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectionCompletion(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectionCompletion ends a consent: it commits the tokens that the provider gave. The owner of the connection creates one on connections/complete; it is not stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the connection in an answer. In a create it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what the browser was given.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ConnectionCompletionSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ConnectionCompletionStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ConnectionCompletionSpec{}.OpenAPIModelName(), v1alpha1.ConnectionCompletionStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectionCompletionSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectionCompletionSpec is what the browser was given. An answer does not repeat it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"completion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "completion is the token from the fragment of the address to which the browser was sent. It counts once.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"completion"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectionCompletionStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectionCompletionStatus is the outcome of a completion.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"connection": {
+						SchemaProps: spec.SchemaProps{
+							Description: "connection is the connection with the committed consent.",
+							Ref:         ref(v1alpha1.Connection{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Connection{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectionConsent(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectionConsent is what a consent was given for.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"providerUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "providerUID is the UID of the ConnectorProvider.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"authorityDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "authorityDigest is a digest of the client and the addresses that the consent authorized.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectionList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectionList is a list of connections.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the connections.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Connection{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Connection{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectionSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectionSpec says whose account it is, where, and what for.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"subject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subject is the person. The server sets it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ConnectionSubject{}.OpenAPIModelName()),
+						},
+					},
+					"providerRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "providerRef is the ConnectorProvider.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.LocalReference{}.OpenAPIModelName()),
+						},
+					},
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is readOnly or readWrite.\n\nPossible enum values:\n - `\"readOnly\"` asks for the scopes for reading, and hides tools of class write.\n - `\"readWrite\"` asks for all scopes.",
+							Default:     "readOnly",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"readOnly", "readWrite"},
+						},
+					},
+				},
+				Required: []string{"providerRef"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ConnectionSubject{}.OpenAPIModelName(), v1alpha1.LocalReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectionStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectionStatus is what is observed of a connection. It never has material of a token.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation that the conditions ProviderResolved and ScopesGranted are about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state sums up the conditions.\n\nPossible enum values:\n - `\"Error\"` has a provider that is missing or not accepted.\n - `\"Expired\"` had an access token that ended, and nothing to refresh it with.\n - `\"Pending\"` waits for a consent of the person: the first, or a wider one.\n - `\"Ready\"` has tokens.\n - `\"Revoked\"` had a grant that the provider does not honour any longer. Its tokens are gone.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Error", "Expired", "Pending", "Ready", "Revoked"},
+						},
+					},
+					"grantedScopes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "grantedScopes are the scopes that were granted at the last consent, or at a refresh since.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"linkedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "linkedAt is when the last consent was committed.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"expiresAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expiresAt is when the access token ends; unset if the provider does not say.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastRefreshTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastRefreshTime is when the access token was last refreshed.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"grantSequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "grantSequence is the number of the committed consent. It rises with each and never repeats.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"consent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "consent is what the committed consent was given for. If the provider changes, another consent is needed.",
+							Ref:         ref(v1alpha1.ConnectionConsent{}.OpenAPIModelName()),
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are the conditions of the object: ProviderResolved, ScopesGranted, Ready.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ConnectionConsent{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectionSubject(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectionSubject is a person, as a verified token names them.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"issuer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issuer is who says so: the issuer of the token.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"subject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subject is the person's name at the issuer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectorOAuth(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectorOAuth is an OAuth 2.0 client. Its addresses are https, at most 2048 bytes, with a public host; a query of theirs has at most 1024 bytes and no parameter that OAuth defines or that looks like a credential.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"issuer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issuer is the identifier of the authorization server (RFC 9207): if it is set, the answer to a consent must name it in iss. If it is empty, an iss that is there must be on the host of authorizeURL or tokenURL.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"authorizeURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "authorizeURL is where people give their consent.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tokenURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokenURL is where codes are exchanged and tokens are refreshed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revocationURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revocationURL is where tokens are revoked (RFC 7009) when a person disconnects. It is on the host and port of tokenURL.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientID identifies the client, in printable ASCII.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clientSecretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientSecretRef is the Secret key with the secret of the client.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.KeyReference{}.OpenAPIModelName()),
+						},
+					},
+					"clientAuthentication": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clientAuthentication is ClientSecretBasic or ClientSecretPost.\n\nPossible enum values:\n - `\"ClientSecretBasic\"` sends it in the header Authorization.\n - `\"ClientSecretPost\"` sends it in the body.",
+							Default:     "ClientSecretBasic",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"ClientSecretBasic", "ClientSecretPost"},
+						},
+					},
+					"pkce": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pkce proves in the exchange of a code that the consent was begun here (RFC 7636).",
+							Default:     true,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"scopes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "scopes are what people are asked to grant.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ConnectorScopes{}.OpenAPIModelName()),
+						},
+					},
+					"additionalAuthorizeParameters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "additionalAuthorizeParameters are sent to authorizeURL: at most 16, with values of at most 512 bytes, 2048 bytes encoded together. Parameters that OAuth defines, and such as look like credentials, are refused.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"authorizeURL", "tokenURL", "clientID", "clientSecretRef"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ConnectorScopes{}.OpenAPIModelName(), v1alpha1.KeyReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectorProvider(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectorProvider is a service at which people have accounts of their own, such as a code host, and the OAuth 2.0 client (RFC 6749) with which the platform asks them for access. It has no effect unless the server was started with --connectors-enabled.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name has at most 63 characters, because connections have it as a label.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is wanted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ConnectorProviderSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what is observed, written by controllers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ConnectorProviderStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ConnectorProviderSpec{}.OpenAPIModelName(), v1alpha1.ConnectorProviderStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectorProviderList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectorProviderList is a list of connector providers.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the providers.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ConnectorProvider{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ConnectorProvider{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectorProviderSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectorProviderSpec is a service and what may be done there.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"displayName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "displayName is what people see; empty means the name of the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"oauth": {
+						SchemaProps: spec.SchemaProps{
+							Description: "oauth is the client of the platform at the service.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ConnectorOAuth{}.OpenAPIModelName()),
+						},
+					},
+					"tools": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "name",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tools are what agents may do with a person's account, from 1 to 64.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ConnectorTool{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"oauth", "tools"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ConnectorOAuth{}.OpenAPIModelName(), v1alpha1.ConnectorTool{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectorProviderStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectorProviderStatus is what is observed of a provider.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation that the status is about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are the conditions of the object: Accepted, ResolvedRefs.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectorScopes(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectorScopes are scopes of OAuth 2.0 (RFC 6749, section 3.3), without commas. Both lists together encode to at most 2048 bytes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"read": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "read are the scopes of every connection.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"write": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "write are those that a connection of mode readWrite needs as well.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectorTool(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectorTool is something that agents may do with a person's account.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is in lower snake case, at most 64 characters.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"class": {
+						SchemaProps: spec.SchemaProps{
+							Description: "class is read or write.\n\nPossible enum values:\n - `\"read\"`\n - `\"write\"` is hidden from connections of mode readOnly, and each call needs an approval.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"read", "write"},
+						},
+					},
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source is Builtin or HTTP.\n\nPossible enum values:\n - `\"Builtin\"` is a tool of the platform, called with the account of the person.\n - `\"HTTP\"` is defined here.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Builtin", "HTTP"},
+						},
+					},
+					"description": {
+						SchemaProps: spec.SchemaProps{
+							Description: "description is what a model reads of the tool; for source HTTP only.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parameters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "parameters is the JSON Schema of the arguments, with the type object at its root and without references to elsewhere; for source HTTP only.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"http": {
+						SchemaProps: spec.SchemaProps{
+							Description: "http is where the tool is called; for source HTTP only, and required there.",
+							Ref:         ref(v1alpha1.ConnectorToolHTTP{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name", "class", "source"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ConnectorToolHTTP{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ConnectorToolHTTP(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ConnectorToolHTTP is the request that calls a tool. The arguments are its JSON body, or its query for GET and DELETE.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is the address, https, with a public host and without placeholders.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"method": {
+						SchemaProps: spec.SchemaProps{
+							Description: "method is GET, POST, PUT, PATCH or DELETE.\n\nPossible enum values:\n - `\"DELETE\"`\n - `\"GET\"`\n - `\"PATCH\"`\n - `\"POST\"`\n - `\"PUT\"`",
+							Default:     "POST",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"DELETE", "GET", "PATCH", "POST", "PUT"},
+						},
+					},
+					"headers": {
+						SchemaProps: spec.SchemaProps{
+							Description: "headers are sent with each call: at most 16, with names of at most 128 bytes, values of 1024, all together 4096. Names that carry credentials or belong to a single connection are refused.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"timeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeout limits one call, up to 10 minutes.",
+							Default:     "30s",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"url"},
+			},
+		},
 	}
 }
 

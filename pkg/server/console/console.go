@@ -12,6 +12,7 @@
 //
 //	console.go   the console in front of the listeners, and logins with a token
 //	provider.go  logins at an OpenID provider
+//	settings.go  where the browser of somebody who linked an account comes back to
 //	seal.go      what a browser keeps of such a login
 package console
 
@@ -108,10 +109,12 @@ func (h *Handler) Wrap(listener, api http.Handler) http.Handler {
 			http.Error(w, "the console is switched off on this server (--console=false)", http.StatusNotFound)
 		case h.o.Off:
 			listener.ServeHTTP(w, r)
-		case console.Owns(r.URL.Path) && wellformed.Check(r) != nil:
+		case (console.Owns(r.URL.Path) || r.URL.Path == connectorsPath) && wellformed.Check(r) != nil:
 			console.Refuse(w, http.StatusBadRequest, wellformed.Check(r).Error())
 		case console.Owns(r.URL.Path):
 			h.pages.ServeHTTP(w, r)
+		case r.URL.Path == connectorsPath:
+			connectors(w, r)
 		case r.URL.Path == "/" && navigates(r):
 			console.Protect(w.Header())
 			http.Redirect(w, r, console.Path, http.StatusFound)

@@ -17,10 +17,7 @@ func absentRows() []rest.Row {
 	const runtime = "/internal/v2/acp/:operation"
 	var rows []rest.Row
 	for _, a := range []struct{ of, rows string }{
-		{"connectors", `
-			GET /api/v1/connectors, GET /api/v1/connections, POST /api/v1/connections, GET /api/v1/connections/callback, GET /api/v1/connections/:name,
-			PUT /api/v1/connections/:name, DELETE /api/v1/connections/:name, POST /api/v1/connections/:name/authorize, POST /api/v1/connections/:name/complete,
-			POST /internal/v1/tasks/:namespace/:taskName/connector-tools/:tool`},
+		{"tools of connectors", `POST /internal/v1/tasks/:namespace/:taskName/connector-tools/:tool`},
 		{"security scans", `
 			GET /api/v1/security/repositories, POST /api/v1/security/repositories, GET ` + scan + `, PUT ` + scan + `, DELETE ` + scan + `,
 			GET ` + scan + `/threat-model, PUT ` + scan + `/threat-model, GET ` + scan + `/scans, POST ` + scan + `/scans,

@@ -58,7 +58,7 @@ func Rows() []rest.Row {
 	door := func(s rest.Parts) bool { return s.Text("spec.sessionType") == string(v1alpha1.SessionTypeGateway) }
 	summaries := []string{"orderBy", "descending", "phases", "agent", "model", "q", "startedAfter", "startedBefore", "minDuration", "minTokens"}
 	frame := []string{"kind", "apiVersion", "metadata"} // of an object
-	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), monitorRows(), gatewayRows(), absentRows(), usageRows(), []rest.Row{
+	return slices.Concat(memoryRows(), chatRows(), objectRows(), toolRows(), monitorRows(), gatewayRows(), connectorRows(), absentRows(), usageRows(), []rest.Row{
 		documentRow(),
 		{
 			Method: post, Path: tasks, Native: one("create", "tasks"), Answer: rest.Answer{Code: http.StatusCreated},

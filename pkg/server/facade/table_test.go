@@ -110,7 +110,8 @@ func TestRowsAskForTheirTargets(t *testing.T) {
 		})
 		body := map[string]string{
 			"POST /api/v1/tasks": `{"name":"x","type":"ai"}`, "POST /api/v1/tasks/:id/approvals/:approvalID/decision": `{"decision":"approve"}`,
-			"POST /api/v1/chat": `{"message":"x"}`,
+			"POST /api/v1/chat": `{"message":"x"}`, "POST /api/v1/connections": `{"provider":"x"}`, "PUT /api/v1/connections/:name": `{"mode":"readOnly"}`,
+			"POST /api/v1/connections/:name/complete":           `{"completion":"x"}`,
 			"POST /api/v1/monitors/repositories/:name/commands": `{"kind":"issue","number":7,"intent":"triage"}`,
 			"POST /internal/v1/messages/:namespace":             `{"fromTask":"x","toTask":"y","parentTask":"z","content":"c"}`,
 		}[r.Method+" "+r.Path]

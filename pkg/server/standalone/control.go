@@ -86,7 +86,7 @@ func (o *Options) control(ctx context.Context, a *assembly) (err error) {
 		ClaimLease: o.Gateways.Limits.Lease, EventExpiry: o.Gateways.Limits.EventExpiry, BatchSize: o.Gateways.BatchSize, DeliveryAttempts: o.Gateways.Limits.MaxAttempts,
 	}
 	o.keepRunning(ctx, a.Loopback, func(ctx context.Context, c *rest.Config) error {
-		return controller.Run(ctx, c, controller.Options{Tasks: options, Programs: programs, WebFetchAllow: o.WebFetchAllow, MergeGate: o.MergeGate, Gateways: gateways})
+		return controller.Run(ctx, c, controller.Options{Tasks: options, Programs: programs, WebFetchAllow: o.WebFetchAllow, MergeGate: o.MergeGate, Gateways: gateways, Connectors: o.Connectors.Enabled})
 	})
 	return nil
 }

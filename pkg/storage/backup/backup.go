@@ -5,7 +5,7 @@
 // Package archive defines the format.
 //
 // A backup holds no keys. The Secrets in it, which only a standalone server keeps, can be read only with
-// that server's pki folder.
+// that server's pki folder, and the tokens of accounts that people linked only with the server's key file of connectors.
 package backup
 
 import (

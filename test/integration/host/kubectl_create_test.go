@@ -37,7 +37,9 @@ func TestKubectlCreatesEveryKind(t *testing.T) {
 		"UsageLink":            `"spec":{"taskUID":"` + string(task.UID) + `","repository":"o/r","number":1,"origin":"created","state":"open"}`,
 		"UsageReport":          `"spec":{"mode":"summary"}`,
 
-		"GatewayRecordQuery": `"spec":{"records":"events"}`,
+		"GatewayRecordQuery":      `"spec":{"records":"events"}`,
+		"ConnectionAuthorization": `"spec":{"providerRef":{"name":"p"}}`,
+		"Connection":              `"metadata":{"name":"made"},"spec":{"providerRef":{"name":"p"}}`,
 
 		// No user makes these, but administrators may.
 		"GatewayDelivery":   `"metadata":{"name":"made"},"spec":{"gatewayName":"g","gatewayUid":"u","idempotencyId":"i","eventId":"e","sessionName":"s","kind":"final","accountId":"a","contextId":"c","text":"t","createdAt":"2026-01-01T00:00:00.000000Z"}`,
@@ -51,7 +53,8 @@ func TestKubectlCreatesEveryKind(t *testing.T) {
 	} {
 		objects[kind] = fmt.Sprintf(`{"apiVersion":%q,"kind":%q,%s}`, v1alpha1.SchemeGroupVersion.String(), kind, content)
 	}
-	refused := map[string]string{"Chat": "Provider"} // what the server answers that has no model
+	// What the server answers that has no model, and does not know which person asks.
+	refused := map[string]string{"Chat": "Provider", "Connection": "connectionauthorization", "ConnectionAuthorization": "person"}
 	resources, err := s.Kubernetes(t).Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +91,12 @@ func TestKubectlCreatesEveryKind(t *testing.T) {
 		switch {
 		case words[0] != "refused" && got.Code != 0:
 			t.Errorf("kubectl %s: %s", words[1:], got.Output)
-		case words[0] == "refused" && (got.Code == 0 || !strings.Contains(got.Output, refused["Chat"])):
-			t.Errorf("kubectl create: want %v: %s", refused, got.Output)
+		case words[0] == "refused":
+			for kind, why := range refused {
+				if got.Code == 0 || !strings.Contains(got.Output, why) {
+					t.Errorf("kubectl create: %s: want %q: %s", kind, why, got.Output)
+				}
+			}
 		}
 	}
 }

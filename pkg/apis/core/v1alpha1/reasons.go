@@ -55,7 +55,8 @@ const (
 	// ReasonProviderUnsupported: the Provider is of a type that this version does not support. Use one of those that
 	// kubectl explain provider.spec.type names.
 	ReasonProviderUnsupported = "ProviderUnsupported"
-	// ReasonProviderInvalid: the Provider lacks what its type needs, or its address cannot be used. Correct the Provider.
+	// ReasonProviderInvalid: the Provider lacks what its type needs, or its address cannot be used. Correct the Provider. For
+	// ProviderResolved=False of a connection: its ConnectorProvider is not accepted, or is being deleted.
 	ReasonProviderInvalid = "ProviderInvalid"
 	// ReasonNoModel: neither the task, its Agent nor the Provider names a model.
 	ReasonNoModel = "NoModel"
@@ -546,6 +547,33 @@ const (
 	ReasonGatewayAbandoned = "Abandoned"
 	// ReasonGatewayDelivered: the adapter says that it was delivered.
 	ReasonGatewayDelivered = "Delivered"
+)
+
+// Reasons of the conditions of connections. The message says what to do.
+const (
+	// ReasonPendingConsent: the person has not given consent yet. They open the address that connections/authorize gives.
+	ReasonPendingConsent = "PendingConsent"
+	// ReasonConsentRequired: another consent is needed, because the mode or the provider asks for more than was granted, or because the
+	// provider is not the one that the consent was given for.
+	ReasonConsentRequired = "ConsentRequired"
+	// ReasonConsentCommitted: the person has given consent, and the tokens are kept.
+	ReasonConsentCommitted = "ConsentCommitted"
+	// ReasonScopesCovered: what was granted covers what the mode needs.
+	ReasonScopesCovered = "ScopesCovered"
+	// ReasonConnectionExpired: the access token has ended, and there is nothing to refresh it with. The person connects again.
+	ReasonConnectionExpired = "TokenExpired"
+	// ReasonConnectionRevoked: the provider does not honour the grant any longer. The person connects again.
+	ReasonConnectionRevoked = "GrantRevoked"
+	// ReasonRefreshFailed: the access token could not be refreshed for now; the message says why. It is tried again.
+	ReasonRefreshFailed = "RefreshFailed"
+	// ReasonDisconnecting: the person has disconnected, and the tokens could not be given back yet. It is tried again.
+	ReasonDisconnecting = "Disconnecting"
+	// ReasonProviderMissing: the ConnectorProvider does not exist.
+	ReasonProviderMissing = "ProviderMissing"
+	// ReasonProviderResolved: the ConnectorProvider is there and can be used.
+	ReasonProviderResolved = "ProviderResolved"
+	// ReasonConnectorsDisabled: the server was started without --connectors-enabled.
+	ReasonConnectorsDisabled = "ConnectorsDisabled"
 )
 
 // ReasonNotFound is the reason of a task that refers to an object of a kind, such as Agent, which does not exist.

@@ -74,6 +74,7 @@ func KnownTypes() []runtime.Object {
 		&GatewayClass{}, &GatewayClassList{}, &Gateway{}, &GatewayList{}, &GatewayBinding{}, &GatewayBindingList{},
 		&GatewayIdentity{}, &GatewayIdentityList{}, &GatewayEvent{}, &GatewayEventList{}, &GatewayDelivery{}, &GatewayDeliveryList{},
 		&GatewayProbe{}, &GatewayRecordQuery{},
+		&ConnectorProvider{}, &ConnectorProviderList{}, &Connection{}, &ConnectionList{}, &ConnectionAuthorization{}, &ConnectionCompletion{},
 		&RepositoryMonitor{}, &RepositoryMonitorList{}, &MonitorRunRequest{}, &MonitorCommandRequest{}, &MonitorCodeHostCall{},
 		&MonitorRun{}, &MonitorRunList{}, &MonitorItem{}, &MonitorItemList{}, &MonitorCommand{}, &MonitorCommandList{},
 		&MonitorWorkAction{}, &MonitorWorkActionList{}, &MonitorMutation{}, &MonitorMutationList{},

@@ -139,6 +139,17 @@ const (
 	AnnotationGatewayApproval = GatewayPrefix + "approval"
 )
 
+// FinalizerConnection keeps a Connection until its tokens are revoked, as far as that can be, and removed.
+const FinalizerConnection = LabelPrefix + "connection-custody"
+
+// Labels of connections. The server sets them.
+const (
+	// LabelConnectionSubject is a digest of issuer and subject, 32 hexadecimal digits.
+	LabelConnectionSubject = LabelPrefix + "connection-subject"
+	// LabelConnectorProvider is the name of the ConnectorProvider.
+	LabelConnectorProvider = LabelPrefix + "connector-provider"
+)
+
 // Marks of the Secrets of gateways. The annotation AnnotationGatewayName names the gateway that may use the Secret.
 const (
 	LabelGatewayInboundAuth   = GatewayPrefix + "inbound-auth"
@@ -254,16 +265,21 @@ const (
 	ConditionRequesterVerified = "RequesterVerified"
 	// ConditionCancelRequested is True once tasks/cancel was called.
 	ConditionCancelRequested = "CancelRequested"
-	// ConditionReady is True on an Agent, Provider or Skill that can be used.
+	// ConditionReady is True on an Agent, Provider or Skill that can be used, and on a connection that has tokens.
 	ConditionReady = "Ready"
-	// ConditionAccepted: the spec of a gateway, of its class or of a binding is usable.
+	// ConditionAccepted: the spec of a gateway, of its class, of a binding or of a connector provider is usable.
 	ConditionAccepted = "Accepted"
-	// ConditionResolvedRefs: what a gateway or a binding refers to was found.
+	// ConditionResolvedRefs: what a gateway, a binding or a connector provider refers to was found.
 	ConditionResolvedRefs = "ResolvedRefs"
 	// ConditionConnected: the adapter of a gateway answered, and can do what its class asks for.
 	ConditionConnected = "Connected"
 	// ConditionProgrammed: events are routed by a binding.
 	ConditionProgrammed = "Programmed"
+	// ConditionProviderResolved: the ConnectorProvider of a connection is there and can be used.
+	ConditionProviderResolved = "ProviderResolved"
+	// ConditionScopesGranted: what was granted at the consent for a connection covers its mode, and the provider is still the one that the
+	// consent was given for.
+	ConditionScopesGranted = "ScopesGranted"
 	// ConditionSandboxReady is True on an Agent whose programs (code_exec) are confined to a sandbox where they run, and
 	// False if they are refused there, or run without one. Agents that run no programs lack it.
 	ConditionSandboxReady = "SandboxReady"

@@ -20,6 +20,12 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&AgentList{}, func(obj interface{}) { SetObjectDefaults_AgentList(obj.(*AgentList)) })
 	scheme.AddTypeDefaultingFunc(&AgentRuntime{}, func(obj interface{}) { SetObjectDefaults_AgentRuntime(obj.(*AgentRuntime)) })
 	scheme.AddTypeDefaultingFunc(&AgentRuntimeList{}, func(obj interface{}) { SetObjectDefaults_AgentRuntimeList(obj.(*AgentRuntimeList)) })
+	scheme.AddTypeDefaultingFunc(&Connection{}, func(obj interface{}) { SetObjectDefaults_Connection(obj.(*Connection)) })
+	scheme.AddTypeDefaultingFunc(&ConnectionAuthorization{}, func(obj interface{}) { SetObjectDefaults_ConnectionAuthorization(obj.(*ConnectionAuthorization)) })
+	scheme.AddTypeDefaultingFunc(&ConnectionCompletion{}, func(obj interface{}) { SetObjectDefaults_ConnectionCompletion(obj.(*ConnectionCompletion)) })
+	scheme.AddTypeDefaultingFunc(&ConnectionList{}, func(obj interface{}) { SetObjectDefaults_ConnectionList(obj.(*ConnectionList)) })
+	scheme.AddTypeDefaultingFunc(&ConnectorProvider{}, func(obj interface{}) { SetObjectDefaults_ConnectorProvider(obj.(*ConnectorProvider)) })
+	scheme.AddTypeDefaultingFunc(&ConnectorProviderList{}, func(obj interface{}) { SetObjectDefaults_ConnectorProviderList(obj.(*ConnectorProviderList)) })
 	scheme.AddTypeDefaultingFunc(&GatewayBinding{}, func(obj interface{}) { SetObjectDefaults_GatewayBinding(obj.(*GatewayBinding)) })
 	scheme.AddTypeDefaultingFunc(&GatewayBindingList{}, func(obj interface{}) { SetObjectDefaults_GatewayBindingList(obj.(*GatewayBindingList)) })
 	scheme.AddTypeDefaultingFunc(&GatewayClass{}, func(obj interface{}) { SetObjectDefaults_GatewayClass(obj.(*GatewayClass)) })
@@ -125,6 +131,60 @@ func SetObjectDefaults_AgentRuntimeList(in *AgentRuntimeList) {
 	for i := range in.Items {
 		a := &in.Items[i]
 		SetObjectDefaults_AgentRuntime(a)
+	}
+}
+
+func SetObjectDefaults_Connection(in *Connection) {
+	if in.Spec.Mode == "" {
+		in.Spec.Mode = "readOnly"
+	}
+}
+
+func SetObjectDefaults_ConnectionAuthorization(in *ConnectionAuthorization) {
+	if in.Status.Connection != nil {
+		SetObjectDefaults_Connection(in.Status.Connection)
+	}
+}
+
+func SetObjectDefaults_ConnectionCompletion(in *ConnectionCompletion) {
+	if in.Status.Connection != nil {
+		SetObjectDefaults_Connection(in.Status.Connection)
+	}
+}
+
+func SetObjectDefaults_ConnectionList(in *ConnectionList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_Connection(a)
+	}
+}
+
+func SetObjectDefaults_ConnectorProvider(in *ConnectorProvider) {
+	if in.Spec.OAuth.ClientAuthentication == "" {
+		in.Spec.OAuth.ClientAuthentication = "ClientSecretBasic"
+	}
+	if in.Spec.OAuth.PKCE == nil {
+		var ptrVar1 bool = true
+		in.Spec.OAuth.PKCE = &ptrVar1
+	}
+	for i := range in.Spec.Tools {
+		a := &in.Spec.Tools[i]
+		if a.HTTP != nil {
+			if a.HTTP.Method == "" {
+				a.HTTP.Method = "POST"
+			}
+			if a.HTTP.Timeout == nil {
+				var ptrVar1 Duration = "30s"
+				a.HTTP.Timeout = &ptrVar1
+			}
+		}
+	}
+}
+
+func SetObjectDefaults_ConnectorProviderList(in *ConnectorProviderList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_ConnectorProvider(a)
 	}
 }
 

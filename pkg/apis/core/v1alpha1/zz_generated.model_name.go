@@ -294,6 +294,106 @@ func (in CodeHostDeliveryStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Connection) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.Connection"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectionAuthorization) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectionAuthorization"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectionAuthorizationSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectionAuthorizationSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectionAuthorizationStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectionAuthorizationStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectionCompletion) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectionCompletion"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectionCompletionSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectionCompletionSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectionCompletionStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectionCompletionStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectionConsent) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectionConsent"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectionList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectionList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectionSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectionSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectionStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectionStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectionSubject) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectionSubject"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectorOAuth) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectorOAuth"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectorProvider) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectorProvider"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectorProviderList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectorProviderList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectorProviderSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectorProviderSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectorProviderStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectorProviderStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectorScopes) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectorScopes"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectorTool) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectorTool"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ConnectorToolHTTP) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ConnectorToolHTTP"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in EventGap) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.EventGap"
 }

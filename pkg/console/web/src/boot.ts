@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What is done before anything is painted: the theme is chosen. After the first paint, what the first view reads is asked for, and
-// the page's own script, which has arrived meanwhile, is run.
+// What is done before anything is painted: what is secret is taken out of the address, and the theme is chosen. After the first paint,
+// what the first view reads is asked for, and the page's own script, which has arrived meanwhile, is run.
 import { firstReads, kept } from './api/paths';
 
 // Early is the answer to a request that was sent before somebody asked for it.
@@ -14,8 +14,22 @@ export interface Early {
 declare global {
   // eslint-disable-next-line no-var
   var platformEarly: Map<string, Early> | undefined;
+  // The token with which a person claims what a provider gave for a consent. Only the memory of the page has it.
+  // eslint-disable-next-line no-var
+  var platformCompletion: string | undefined;
   const APP: string; // the address of the page's own script, from the build
 }
+
+// take takes the token out of the address, so that it is in no entry of the history, and no script finds it in the address.
+function take(): void {
+  const { hash, pathname, search } = window.location;
+  const [name, token] = hash.slice(1).split('=');
+  if (name !== 'completion' || pathname !== '/console/settings/connectors') return;
+  globalThis.platformCompletion = token;
+  history.replaceState(history.state, '', pathname + search);
+}
+take();
+window.addEventListener('hashchange', take);
 
 const early = new Map<string, Early>();
 globalThis.platformEarly = early;

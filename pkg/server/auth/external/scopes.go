@@ -21,7 +21,7 @@ func families() []string {
 		"tasks:create", "tasks:get", "tasks:list", "tasks:delete", "tasks:update", "tools:read", "tools:use", "providers:use", "secrets:read",
 		"secrets:credentials:read", "configmaps:read", "agents:read", "agents:write", "memory:read", "memory:write", "sessions:read",
 		"sessions:write", "security:read", "security:write", "monitors:read", "monitors:write", "monitors:operate", "skills:read",
-		"skills:write", "gateways:read", "gateways:operate",
+		"skills:write", "gateways:read", "gateways:operate", "connectors:read", "connectors:manage",
 	}
 }
 

@@ -36,7 +36,7 @@ func TestEachSubresourceIsGranted(t *testing.T) {
 		"tasks/events", "tasks/stream", "tasks/trace", "tasks/calls", "tasks/recording", "tasks/log", "tasks/result", "tasks/delta", "tasks/proxy", "tasks/artifacts", "tasks/cancel", "tasks/detach", "tasks/fork", "tasks/plan", "tasks/messages", "tasks/inbox", "tasks/reply", "tasks/codehost", "tasks/transactiontoken",
 		"sessions/events", "sessions/stream", "sessions/transcript", "sessions/turn", "sessions/cancel", "skills/content", "approvals/decision", "chats/config", "usagemeasurements/recording",
 		"memories/disable", "memories/enable", "memories/discard", "memories/restore", "memoryproposals/review", "memoryproposals/apply", "memoryproposals/archive",
-		"repositorymonitors/runs", "repositorymonitors/commands", "codehostdeliveries/replay", "gatewayevents/replay", "gatewaydeliveries/retry", "gatewaydeliveries/abandon",
+		"repositorymonitors/runs", "repositorymonitors/commands", "codehostdeliveries/replay", "gatewayevents/replay", "gatewaydeliveries/retry", "gatewaydeliveries/abandon", "connections/authorize", "connections/complete",
 	} {
 		if !granted[path] {
 			t.Errorf("no role may use %s", path)
@@ -71,8 +71,8 @@ func TestManifest(t *testing.T) {
 		out.WriteString("---\n")
 		out.Write(data)
 	}
-	if n != 7 {
-		t.Errorf("%d roles of the platform, want 7", n)
+	if n != 8 {
+		t.Errorf("%d roles of the platform, want 8", n)
 	}
 	if *rewrite {
 		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/webhook"
 	"github.com/platform-ai/platform/pkg/storage/archive"
@@ -132,7 +133,7 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 		// invalid.
 		return role(string(name), slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })...)
 	}
-	viewer, editor, approver, operator, worker := g.of(resource.Viewer), g.of(resource.Editor), g.of(resource.Approver), g.of(resource.Operator), g.of(resource.Worker)
+	viewer, editor, approver, operator, person, worker := g.of(resource.Viewer), g.of(resource.Editor), g.of(resource.Approver), g.of(resource.Operator), g.of(resource.Person), g.of(resource.Worker)
 	return []*rbacv1.ClusterRole{
 		into("view", own(resource.Viewer,
 			rule(readVerbs(), group, slices.Concat(editor.writes, viewer.others)...),
@@ -149,6 +150,11 @@ func (g grants) platformRoles() []*rbacv1.ClusterRole {
 			rule(readVerbs(), group, operator.others...),
 			readViews(operator), create(operator),
 			rule([]string{"update", "patch"}, group, operator.status...))),
+		// Whose a connection is, the guard of the resource decides.
+		own(resource.Person,
+			rule(allVerbs(), group, person.writes...),
+			rule(readVerbs(), group, person.others...),
+			create(person)),
 		// These are the permissions of a worker process. The guards of the resources restrict it to its own task.
 		own(resource.Worker,
 			rule(readVerbs(), group, worker.reads...), readViews(worker), create(worker),
@@ -171,6 +177,7 @@ func defaultClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
 		bind("system:basic-user", user.AllAuthenticated),
 		bind("system:kubectl", user.AllAuthenticated),
 		bind("platform-code-host", webhook.Group),
+		bind(string(resource.Person), external.GroupContextToken, external.GroupOIDC),
 		bind("system:public-info-viewer", user.AllAuthenticated, user.AllUnauthenticated),
 	}
 }

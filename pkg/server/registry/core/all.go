@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/catalogtool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/chat"
 	"github.com/platform-ai/platform/pkg/server/registry/core/codehostdelivery"
+	"github.com/platform-ai/platform/pkg/server/registry/core/connection"
 	"github.com/platform-ai/platform/pkg/server/registry/core/executionevent"
 	"github.com/platform-ai/platform/pkg/server/registry/core/gateway"
 	"github.com/platform-ai/platform/pkg/server/registry/core/memory"
@@ -73,6 +74,8 @@ type Options struct {
 	REST func(ctx context.Context) bool
 	// Gateways are what gateways need of the server; All sets what they have in common with others.
 	Gateways gateway.Options
+	// Connectors are the same for connectors.
+	Connectors connection.Options
 }
 
 // originMessages is how many messages of a session are read at a time to find out where a proposal comes from.
@@ -138,6 +141,8 @@ func All(o Options) []resource.Resource {
 	if replayed == nil {
 		replayed = func() {}
 	}
+	connectors := o.Connectors
+	connectors.Stored, connectors.Clock, connectors.REST, connectors.Workers = st.Connectors, o.Clock, owners.REST, workers
 	gateways := o.Gateways
 	gateways.Stored, gateways.Clock, gateways.Authorizer = st.Gateways, o.Clock, o.Authorizer
 	return guard.Close(workers, slices.Concat([]resource.Resource{
@@ -168,5 +173,5 @@ func All(o Options) []resource.Resource {
 		reports.Links(),
 		codehostdelivery.Definition(codehostdelivery.Options{Stored: st.Deliveries, Clock: o.Clock, Wake: replayed}),
 		monitors,
-	}, repositorymonitor.Records(st.Monitors, o.Clock), gateway.Resources(gateways)))
+	}, repositorymonitor.Records(st.Monitors, o.Clock), gateway.Resources(gateways), connection.Resources(connectors)))
 }

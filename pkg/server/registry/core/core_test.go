@@ -43,14 +43,14 @@ func startAt(t *testing.T, dir string, now clock.WithTickerAndDelayedExecution) 
 // The server accepts all examples. test/arch sees that there is one of every kind.
 func TestExamples(t *testing.T) {
 	s := start(t)
-	for _, folder := range []string{"", "create/"} { // those of create cannot be applied
+	for _, folder := range []string{"", "connectors/", "create/"} { // those of create cannot be applied
 		files, err := filepath.Glob("../../../../artifacts/examples/" + folder + "*.yaml")
 		if err != nil || len(files) == 0 {
 			t.Fatal(folder, err)
 		}
 		for _, path := range files {
-			// This server has neither models nor a ledger, and lets nobody impersonate others or read what gateways deliver.
-			if !slices.Contains([]string{"chat.yaml", "usagereport.yaml", "gatewayidentity.yaml", "gatewayrecordquery.yaml"}, filepath.Base(path)) {
+			// This server has neither models nor a ledger, lets nobody impersonate others or read what gateways deliver, and knows no person.
+			if !slices.Contains([]string{"chat.yaml", "usagereport.yaml", "gatewayidentity.yaml", "gatewayrecordquery.yaml", "connectionauthorization.yaml"}, filepath.Base(path)) {
 				s.accepts(path)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/budget"
+	"github.com/platform-ai/platform/pkg/server/registry/core/connection"
 	"github.com/platform-ai/platform/pkg/server/registry/core/gateway"
 	"github.com/platform-ai/platform/pkg/server/registry/core/repositorymonitor"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task"
@@ -33,6 +34,7 @@ type Stored struct {
 	Deliveries *resource.Stored[*v1alpha1.CodeHostDelivery]
 	Monitors   repositorymonitor.Stored
 	Gateways   gateway.Stored
+	Connectors connection.Stored
 
 	tasks *task.Resource
 }
@@ -57,6 +59,7 @@ func NewStored() *Stored {
 		Deliveries: resource.NewStored[*v1alpha1.CodeHostDelivery](v1alpha1.Resource("codehostdeliveries")),
 		Monitors:   repositorymonitor.NewStored(),
 		Gateways:   gateway.NewStored(),
+		Connectors: connection.NewStored(),
 	}
 }
 

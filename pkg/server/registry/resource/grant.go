@@ -17,6 +17,8 @@ const (
 	Approver Role = "platform-approver"
 	// Operator is an editor that may also correct what controllers wrote.
 	Operator Role = "platform-operator"
+	// Person may link own accounts. Everybody with a verified identity from outside has this role.
+	Person Role = "platform-connections"
 	// Worker is the role of the process that runs a task.
 	Worker Role = "platform-worker"
 )

@@ -35,6 +35,7 @@ export async function signIn(): Promise<boolean> {
     localStorage.setItem(kept.namespace, home.value);
   } catch (e) {
     if (e instanceof ApiError && e.code === 401) {
+      if (globalThis.platformCompletion) return true; // the login would lose it; the view says what to do
       window.location.replace(login());
       return false;
     }
@@ -44,14 +45,15 @@ export async function signIn(): Promise<boolean> {
 }
 
 // Who signs out in another tab is signed out here, and who signs in again there goes on here. Another user starts anew, because
-// rights and data differ.
+// rights and data differ; not so if nobody was known
+// here, and the answer of a provider waits for the person.
 window.addEventListener('storage', (e) => {
   if (e.key !== kept.key) return;
   if (!e.newValue) ended.value = true;
   if (!e.newValue || !ended.value) return;
   const before = user.value;
   void signIn().then((known) => {
-    if (known && user.value !== before) window.location.reload();
+    if (known && user.value !== before && (before || !globalThis.platformCompletion)) window.location.reload();
     else if (known) ended.value = false;
   });
 });

@@ -48,6 +48,8 @@ const tones: Record<string, string> = {
   Connected: 'ok', NotReady: 'bad', NotConnected: 'bad',
   Dispatching: 'run', TaskCreated: 'run', Sending: 'run', Completed: 'ok', Delivered: 'ok', RetryScheduled: 'wait',
   Rejected: 'bad', DeadLettered: 'bad', Expired: 'bad',
+  // Of linked accounts.
+  WaitingForConsent: 'wait', Revoked: 'bad', Disconnecting: 'run',
 };
 
 export function Phase({ phase }: { phase: string }) {

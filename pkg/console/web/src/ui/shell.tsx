@@ -24,7 +24,7 @@ export function Shell() {
     <>
       <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById('main')?.focus())}>Skip to the content</a>
       <Header />
-      {ended.value && <p class="ended" role="alert">Your session has ended: it was too old, or the server was started again. <a href={login()}>Sign in again</a>, here or in another tab. What you see is not current.</p>}
+      {ended.value && !globalThis.platformCompletion && <p class="ended" role="alert">Your session has ended: it was too old, or the server was started again. <a href={login()}>Sign in again</a>, here or in another tab. What you see is not current.</p>}
       <main id="main" tabIndex={-1}>
         <Present />
       </main>

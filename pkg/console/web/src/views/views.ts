@@ -28,6 +28,7 @@ export interface View {
 
 const { Monitors, MonitorView, MonitorItemView } = later('the monitors', ['Monitors', 'MonitorView', 'MonitorItemView'], () => import('./area/monitors'));
 const { Gateways, GatewayView, ConversationView } = later('the gateways', ['Gateways', 'GatewayView', 'ConversationView'], () => import('./area/gateways'));
+const { Connectors } = later('the connectors', ['Connectors'], () => import('./area/connectors'));
 
 export const views: View[] = [
   { path: '/', title: 'Now', key: 'n', nav: true, component: Now },
@@ -51,4 +52,5 @@ export const views: View[] = [
   { path: '/gateways', title: 'Gateways', key: 'w', nav: true, component: Gateways },
   { path: '/gateways/:name', title: 'Gateway', component: GatewayView },
   { path: '/gateways/:gateway/:name', title: 'Conversation', component: ConversationView },
+  { path: '/settings/connectors', title: 'Connectors', key: 'o', nav: true, component: Connectors },
 ];

@@ -22,6 +22,9 @@ type CoreV1alpha1Interface interface {
 	CatalogToolsGetter
 	ChatsGetter
 	CodeHostDeliveriesGetter
+	ConnectionsGetter
+	ConnectionAuthorizationsGetter
+	ConnectorProvidersGetter
 	ExecutionEventsGetter
 	GatewaysGetter
 	GatewayBindingsGetter
@@ -85,6 +88,18 @@ func (c *CoreV1alpha1Client) Chats(namespace string) ChatInterface {
 
 func (c *CoreV1alpha1Client) CodeHostDeliveries(namespace string) CodeHostDeliveryInterface {
 	return newCodeHostDeliveries(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) Connections(namespace string) ConnectionInterface {
+	return newConnections(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) ConnectionAuthorizations(namespace string) ConnectionAuthorizationInterface {
+	return newConnectionAuthorizations(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) ConnectorProviders(namespace string) ConnectorProviderInterface {
+	return newConnectorProviders(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) ExecutionEvents(namespace string) ExecutionEventInterface {

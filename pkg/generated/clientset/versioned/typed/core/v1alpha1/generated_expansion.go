@@ -19,6 +19,12 @@ type ChatExpansion interface{}
 
 type CodeHostDeliveryExpansion interface{}
 
+type ConnectionExpansion interface{}
+
+type ConnectionAuthorizationExpansion interface{}
+
+type ConnectorProviderExpansion interface{}
+
 type ExecutionEventExpansion interface{}
 
 type GatewayExpansion interface{}
