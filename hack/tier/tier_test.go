@@ -105,17 +105,21 @@ func TestSecondTry(t *testing.T) {
 		rerun     bool
 		green     bool
 		says      []string
+		minutes   bool // each case builds programs
 	}{
-		{"all is well", "TestPasses|TestSkipped", false, true, []string{"\ntests: 1 passed, 0 failed, 1 skipped\n", "skipped 1: needs the moon; the rest: make acceptance"}},
-		{"nothing is repeated outside the gate", "TestFailsOnce", false, false, []string{"failed: planted TestFailsOnce", "\ntests: 0 passed, 1 failed"}},
+		{"all is well", "TestPasses|TestSkipped", false, true, []string{"\ntests: 1 passed, 0 failed, 1 skipped\n", "skipped 1: needs the moon; the rest: make acceptance"}, false},
+		{"nothing is repeated outside the gate", "TestFailsOnce", false, false, []string{"failed: planted TestFailsOnce", "\ntests: 0 passed, 1 failed"}, true},
 		{"the gate repeats it and says so", "TestPasses|TestFailsOnce", true, true, []string{
 			"\ntests: 2 passed, 0 failed", "=== passed at the second try: 1", "planted TestFailsOnce (step), try 1: fail", "the first try", "try 2: pass", "load ",
-		}},
-		{"what fails twice is red", "TestPasses|TestFailsAlways", true, false, []string{"failed: planted TestFailsAlways", "\ntests: 1 passed, 1 failed"}},
-		{"a panic is final", "TestPanicsOnce", true, false, []string{"panic"}},
-		{"a leak is final", "TestLeaksOnce", true, false, []string{"leaked, which a second try does not make good"}},
+		}, false},
+		{"what fails twice is red", "TestPasses|TestFailsAlways", true, false, []string{"failed: planted TestFailsAlways", "\ntests: 1 passed, 1 failed"}, false},
+		{"a panic is final", "TestPanicsOnce", true, false, []string{"panic"}, true},
+		{"a leak is final", "TestLeaksOnce", true, false, []string{"leaked, which a second try does not make good"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.minutes {
+				kit.Needs(t, kit.Minutes)
+			}
 			output, _, green := tier(t, c.rerun, c.run)
 			if green != c.green {
 				t.Errorf("green: %v", green)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/platform-ai/platform/pkg/harness/conformance"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/referenceruntime/runtime"
 )
 
@@ -59,6 +60,7 @@ func with(flags []string, more ...string) []string { return slices.Concat(flags,
 
 // TestConformance: the command says over a real connection what the kit finds, and its exit code says whether that is good.
 func TestConformance(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	address, flags := referenceRuntime(t)
 	code, out, errs := conform(t, append(flags, address)...)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/redact"
 	"github.com/platform-ai/platform/test/corpus"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // Aims of the measurement, in secrets that stay and texts that are changed, of 1,000.
@@ -66,6 +67,7 @@ func TestCorpusTellingKeys(t *testing.T) {
 // documents of the modules that it imports, which are prose. REDACT_INNOCENT names more folders, separated as in PATH, under the
 // same limit.
 func TestCorpusInnocent(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	code := []string{".go", ".md", ".js", ".ts", ".py", ".yaml", ".json", ".txt", ".sh"}
 	root := strings.TrimSpace(output(t, "go", "env", "GOROOT"))
 	type corpusFolder struct {

@@ -23,9 +23,10 @@ func TestDependencies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := dependencies(t)
 	for _, e := range entries {
 		t.Run(e.Name(), func(t *testing.T) {
-			got := dependencies(t, e.Name())
+			got := all[e.Name()]
 			file := filepath.Join("testdata", "deps", e.Name()+".txt")
 			if *rewrite {
 				if err := os.WriteFile(file, []byte(strings.Join(got, "\n")+"\n"), 0o600); err != nil {
@@ -75,21 +76,31 @@ func TestServersAlone(t *testing.T) {
 	}
 }
 
-// dependencies are the modules that a program links, beside this one.
-func dependencies(t *testing.T, program string) []string {
+// dependencies returns the modules that each program links, beside this one. One command lists the packages of all programs.
+func dependencies(t *testing.T) map[string][]string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if .Module}}{{.Module.Path}}{{end}}", "./cmd/"+program)
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{if .Module}}{{.Module.Path}}{{else}}-{{end}} {{join .Imports \" \"}}", "./cmd/...")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64") // the same list on every machine
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list -deps ./cmd/%s: %v", program, err)
+		t.Fatalf("go list -deps ./cmd/...: %v", err)
 	}
-	found := map[string]bool{}
+	linked := map[string]map[string]bool{} // the modules behind each package; packages come after those that they import
+	all := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
-		if in := strings.TrimSpace(line); in != "" && in != module {
-			found[in] = true
+		fields := strings.Fields(line)
+		path, of := fields[0], map[string]bool{}
+		if fields[1] != "-" && fields[1] != module {
+			of[fields[1]] = true
+		}
+		for _, imported := range fields[2:] {
+			maps.Copy(of, linked[imported])
+		}
+		linked[path] = of
+		if program, ok := strings.CutPrefix(path, module+"/cmd/"); ok {
+			all[program] = slices.Sorted(maps.Keys(of))
 		}
 	}
-	return slices.Sorted(maps.Keys(found))
+	return all
 }

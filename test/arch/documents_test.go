@@ -19,7 +19,7 @@ const mapLines = 300
 var (
 	fenced   = regexp.MustCompile("(?ms)^```.*?^```$")
 	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	heading  = regexp.MustCompile(`^#+ (.*)$`)
 	noAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	span     = regexp.MustCompile("`([^`\n]+)`")
 	inTree   = regexp.MustCompile(`^(artifacts|cmd|docs|hack|manifests|pkg|test)/[\w./{},*-]*$`)
@@ -30,10 +30,11 @@ var (
 // TestDocuments: links of documents lead to files and headings that exist, the paths that they name exist, and ARCHITECTURE.md stays
 // a map. What CHANGELOG.md and docs/upgrading.md say about the past may name what is gone.
 func TestDocuments(t *testing.T) {
+	anchors := map[string]map[string]bool{} // of each document that links lead into
 	for _, doc := range documents(t) {
 		text := fenced.ReplaceAllString(read(t, doc), "")
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
-			checkLink(t, doc, m[1])
+			checkLink(t, anchors, doc, m[1])
 		}
 		if doc == "CHANGELOG.md" || doc == "docs/upgrading.md" {
 			continue
@@ -76,7 +77,7 @@ func documents(t *testing.T) (all []string) {
 	return all
 }
 
-func checkLink(t *testing.T, doc, to string) {
+func checkLink(t *testing.T, anchors map[string]map[string]bool, doc, to string) {
 	t.Helper()
 	if strings.Contains(to, "://") {
 		return
@@ -93,12 +94,23 @@ func checkLink(t *testing.T, doc, to string) {
 	if anchor == "" {
 		return
 	}
-	for _, m := range heading.FindAllStringSubmatch(read(t, target), -1) {
-		if strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-") == anchor {
-			return
+	if anchors[target] == nil {
+		anchors[target] = headings(read(t, target))
+	}
+	if !anchors[target][anchor] {
+		t.Errorf("%s links to %s, which has no such heading", doc, to)
+	}
+}
+
+// headings are the anchors of a document's headings.
+func headings(text string) map[string]bool {
+	all := map[string]bool{}
+	for line := range strings.Lines(text) {
+		if m := heading.FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
+			all[strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
 		}
 	}
-	t.Errorf("%s links to %s, which has no such heading", doc, to)
+	return all
 }
 
 // alternatives returns the paths that one with braces stands for.

@@ -35,6 +35,7 @@ var cuts = flag.Int("cuts", 160, "clients that leave in TestLedgerOfCutClients")
 // has what the vendor counted, request by request, and a gap for each request whose usage the vendor did not report or whose answer
 // it broke off.
 func TestLedgerOfCutClients(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	const atOnce = 16
 	reg := prometheus.NewRegistry()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/generated/clientset/versioned"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/host"
 )
 
@@ -46,6 +47,7 @@ const question = `{"model":"m","max_tokens":100,"messages":[{"role":"user","cont
 // identity, and with one ID, as a client may choose it. The Budget is not exceeded, it outlives the server, and another
 // identity and another namespace have theirs.
 func TestBudgetOfEachIdentity(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := start(t)
 	v := newVendor(t, says(http.StatusOK, jsonKind, costly))

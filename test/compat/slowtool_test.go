@@ -11,11 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // TestToolTimeout: a tool whose server never answers is ended at --chat-tool-timeout. The model reads why and answers.
 func TestToolTimeout(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(silent.Close)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	platform "github.com/platform-ai/platform/pkg/server"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
 	"github.com/platform-ai/platform/test/scriptedmodel/script"
 )
@@ -181,6 +182,7 @@ func TestServerTools(t *testing.T) {
 
 // Sequences of the client end the text of an answer, in each form, and messages name the one that did.
 func TestServerToolsStop(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s, v := onTools(t, `{turns: [{match: {contains: count}, reply: {text: "[goal: reached]\nOne two three four."}}]}`)
 	token := s.Token(t, "team", "client", "chat-tasks")
@@ -256,6 +258,7 @@ turns:
 
 // A response states the form of its answer in another member, and the vendor of chat completions gets it in its own.
 func TestServerToolsFormatOfResponses(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s, v := onTools(t, `{turns: [{match: {contains: count}, reply: {text: '{"done":true}'}}]}`)
 	token := s.Token(t, "team", "client", "chat-tasks")
@@ -282,6 +285,7 @@ func TestServerToolsFormatOfResponses(t *testing.T) {
 
 // A vendor that does not stream can be used with the server's tools, too.
 func TestServerToolsWithoutStreams(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s, v := onTools(t, `{turns: [{match: {}, reply: {text: y}}]}`)
 	token := s.Token(t, "team", "client", "chat-tasks")
@@ -302,6 +306,7 @@ func TestServerToolsWithoutStreams(t *testing.T) {
 // Members that the APIs document as ignored are ignored with the server's tools, and so are hints; what changes the answer and cannot
 // be carried is refused.
 func TestServerToolsMembers(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s, v := onTools(t, `{turns: [{match: {contains: count}, reply: {text: "[goal: reached] Done."}}]}`)
 	token := s.Token(t, "team", "client", "chat-tasks")
@@ -395,6 +400,7 @@ func TestServerToolsDenied(t *testing.T) {
 // A model whose answer has no mark is told to go on three times; one that only calls tools sums up without tools at the
 // limit of iterations.
 func TestServerToolsLimits(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s, v := onTools(t, `
 turns:
@@ -425,6 +431,7 @@ turns:
 
 // A request that takes too long is answered with 200 and a fixed text.
 func TestServerToolsTime(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s, v := onTools(t, `{turns: [{match: {contains: x}, reply: {text: y}}]}`, func(o *standalone.Options) { o.Chat.MaxDuration = 300 * time.Millisecond })
 	released := make(chan struct{})
@@ -443,6 +450,7 @@ func TestServerToolsTime(t *testing.T) {
 
 // A model that does nothing but look at tasks is not asked again before one of them has changed.
 func TestServerToolsPoll(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s, v := onTools(t, `
 turns:

@@ -147,6 +147,7 @@ func TestFallback(t *testing.T) {
 // A fallback whose protocol cannot carry a request is passed over, which the answer says: the one behind it is asked, and if there
 // is none, the error of the one before stands.
 func TestFallbackOfAnotherProtocol(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := start(t)
 	s.namespace("team")

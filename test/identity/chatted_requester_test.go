@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 const (
@@ -42,6 +43,7 @@ func TestRequesterOfChats(t *testing.T) {
 
 // In a session of two callers each task belongs to the one whose turn created it, not to who began the session.
 func TestRequesterOfASharedSession(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	c := newChatting(t)
 	askers, direct := c.askers(), map[int]*v1alpha1.Task{}
@@ -61,6 +63,7 @@ func TestRequesterOfASharedSession(t *testing.T) {
 
 // A background turn that another process carries on creates tasks for the one who asked for it.
 func TestRequesterOfAResumedChat(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	for n := range 2 {
 		c := newChatting(t)
@@ -73,6 +76,7 @@ func TestRequesterOfAResumedChat(t *testing.T) {
 
 // A background turn that another process carries on is still limited by the context of its transaction, whatever else is there.
 func TestLimitsOfAResumedChat(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	c := newChatting(t)
 	limited := object{"scope": chatScopes, "tctx": object{"allowedTools": []string{"list_tasks"}, "session_token": "Zk4Qx7hunter2"}}

@@ -72,6 +72,7 @@ func (c *certificate) client() http.RoundTripper {
 
 // A certificate that was renewed is served without a restart; one that cannot be read is not.
 func TestRenewedCertificate(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	h := issuing(t)
 	c := newCertificate(t, "127.0.0.1")
@@ -121,6 +122,7 @@ func TestInstallationWithItsOwnAuthority(t *testing.T) {
 
 // An installation accepts requests of up to 15 MiB, and so does the router, whether or not their size is announced.
 func TestRequestSize(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	h := issuing(t)
 	in := newInstallation(t, "installation-a")

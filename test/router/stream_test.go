@@ -199,6 +199,7 @@ func testClientThatDoesNotRead(t *testing.T, h *issuer, token string, client fun
 // Many clients of two namespaces stream at once while routes change: each gets the stream of its own installation,
 // whole.
 func TestManyStreams(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	h := issuing(t)
 	a, b := newInstallation(t, "installation-a"), newInstallation(t, "installation-b")

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/harness/conformance"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/pipenet"
 	"github.com/platform-ai/platform/test/referenceruntime/runtime"
 )
@@ -98,6 +99,7 @@ var broken = map[string]string{
 
 // TestBroken: for each way in which the reference runtime can be broken, the kit names the requirement that it breaks, and no other.
 func TestBroken(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	for _, name := range runtime.Breaks() {
 		t.Run(name, func(t *testing.T) {

@@ -12,10 +12,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // mutations is how many bodies TestMutated tries, always the same ones. MUTATIONS in the environment asks for so many others.
-const mutations = 5_000
+func mutations() int {
+	if kit.Offered(kit.Minutes) {
+		return 5000
+	}
+	return 500
+}
 
 // blocks are what a mutation puts into a body: members and values that clients send and that this server may not know.
 var blocks = []string{
@@ -75,7 +82,7 @@ func mutate(r *rand.Rand, body string) string {
 // same checks: passed on byte for byte, translated without loss, or refused with 400.
 func TestMutated(t *testing.T) {
 	t.Parallel()
-	count, seed := mutations, uint64(1)
+	count, seed := mutations(), uint64(1)
 	if n, err := strconv.Atoi(os.Getenv("MUTATIONS")); err == nil {
 		count, seed = n, rand.Uint64()
 	}

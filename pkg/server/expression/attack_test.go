@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/platform-ai/platform/pkg/server/expression"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // policy returns the policy with these variables, named v0, v1 and so on, and this expression.
@@ -61,6 +62,7 @@ func judge(t *testing.T, v validating.Validator, data map[string]string) validat
 var limits = regexp.MustCompile("MiB of memory|compares more than|a regular expression|cost limit|cost budget")
 
 func TestExplosions(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	long := map[string]string{"s": strings.Repeat("a", 1<<20), "m": strings.Repeat("a,", 1<<19)}
 	const many = "lists.range(50000)"
 	wide := "[size(object.data.s), " + strings.Repeat("1, ", 5000) + "1]"

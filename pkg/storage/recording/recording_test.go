@@ -22,6 +22,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
 	"github.com/platform-ai/platform/pkg/storage/recording"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // place is a log with recordings in a folder.
@@ -302,7 +303,11 @@ func TestKilled(t *testing.T) {
 	}
 	t.Parallel()
 	dir := t.TempDir()
-	for round := 1; round <= 3; round++ {
+	rounds := 1
+	if kit.Offered(kit.Minutes) {
+		rounds = 3
+	}
+	for round := 1; round <= rounds; round++ {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilled$", "-test.v")
 		child.Env = append(os.Environ(), childDir+"="+dir)
 		out, err := child.StdoutPipe()

@@ -26,6 +26,7 @@ import (
 	"github.com/platform-ai/platform/pkg/storage/engine/local"
 	"github.com/platform-ai/platform/pkg/storage/engine/local/localtest"
 	"github.com/platform-ai/platform/pkg/storage/transcript"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 type message = v1alpha1.SessionMessage
@@ -233,7 +234,11 @@ func (m *model) newest(n int, through int64) string {
 
 // For random appends and limits, pages from both ends must equal those of the model.
 func TestRandomAppendsAndPages(t *testing.T) {
-	for seed := range uint64(30) {
+	seeds := uint64(5)
+	if kit.Offered(kit.Minutes) {
+		seeds = 30
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		s, ctx := open(t, t.TempDir(), transcript.Options{}), t.Context()
 		m := model{gone: map[int64]bool{}}

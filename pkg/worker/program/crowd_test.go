@@ -28,6 +28,7 @@ import (
 // TestForkBombs: a program that forks on and on is ended, with all that it started, however it starts them. The bombs are slow and
 // have ten generations at most, so that the machine survives them if nothing stops them.
 func TestForkBombs(t *testing.T) { //nolint:paralleltest // they fill the machine
+	kit.Needs(t, kit.Minutes)
 	const most = 150
 	const function = `bomb() { sleep 0.05; if [ $1 -lt 9 ]; then bomb $(($1+1)) & bomb $(($1+1)) & fi; sleep 1000; }; `
 	const python = `python=$(ls /usr/bin/python3 2>/dev/null) && exec $python -c 'import threading, time; [threading.Thread(target=time.sleep, args=(1000,)).start() for _ in range(300)]'; `

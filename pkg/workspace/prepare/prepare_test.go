@@ -25,6 +25,7 @@ import (
 	"github.com/platform-ai/platform/pkg/workspace/fault"
 	"github.com/platform-ai/platform/pkg/workspace/repository"
 	"github.com/platform-ai/platform/test/githost"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // orderFrom returns an order for a repository of a host, with new folders.
@@ -307,7 +308,11 @@ func TestGrownRepository(t *testing.T) {
 	}
 	large := strings.Repeat("0123456789abcdef", 200_000)
 	files := map[string]string{"caf\xe9.txt": "latin", "日本/語.md": "utf-8", "a b/c\td": "spaces", "CRLF.bat": "echo\r\n", "empty": "", "nul": "a\x00b"}
-	for i := range 30 {
+	commits := 8
+	if kit.Offered(kit.Minutes) {
+		commits = 30
+	}
+	for i := range commits {
 		lines[i*60] = fmt.Sprintf("changed %d", i)
 		files["long.txt"], files["large.bin"] = strings.Join(lines, "\n"), large[i:]+large[:i]
 		h.Commit(t, "r", "main", files)
@@ -316,7 +321,7 @@ func TestGrownRepository(t *testing.T) {
 	merge := h.Git(t, "r", "", "commit-tree", "-p", "main", "-p", side, "-m", "merge", "main^{tree}")
 	h.Git(t, "r", "", "update-ref", "refs/heads/main", merge)
 	h.Git(t, "r", "", "gc", "-q", "--aggressive")
-	for name, ref := range map[string]string{"newest": "", "an old one": h.Git(t, "r", "", "rev-parse", "main~15")} {
+	for name, ref := range map[string]string{"newest": "", "an old one": h.Git(t, "r", "", "rev-parse", fmt.Sprint("main~", commits/2))} {
 		o := orderFrom(t, h, "r")
 		o.Ref, o.MaxBytes = ref, 200<<20
 		r, err := Do(t.Context(), o)

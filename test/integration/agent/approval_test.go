@@ -147,6 +147,7 @@ func TestApprovalIsWatchedThroughItsLife(t *testing.T) {
 
 // Lists support pages and selectors; an informer has what the list has.
 func TestApprovalsAreListed(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	admin := s.As(t, "")

@@ -23,6 +23,7 @@ import (
 // TestCoolDownOutlivesOldRequests: a vendor that answers a request which began before it refused another one does not end the
 // cool-down. A request that begins during the cool-down does.
 func TestCoolDownOutlivesOldRequests(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	ahead := &quickclock.Ahead{}
 	p, model := standalone.WithModel(t, `

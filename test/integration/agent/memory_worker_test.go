@@ -38,6 +38,7 @@ turns:
 // A run proposes with its tools, people decide, and later runs find the memory in their system text and by their tools.
 // There it is data, however it is written.
 func TestMemoryOfAWorker(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, model := standalone.WithModel(t, memoryScript)
 	ctx, c := t.Context(), p.API()

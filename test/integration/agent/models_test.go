@@ -27,6 +27,7 @@ import (
 // TestRateLimitOfAProvider: of two tasks the second waits, its stream says for what, no request is sent meanwhile, and
 // it can be cancelled.
 func TestRateLimitOfAProvider(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	now := &quickclock.Ahead{}
 	p, model := standalone.WithModel(t, "turns: [{reply: {text: Hello.}}]", func(o *standalone.Options) { o.Clock = now })
@@ -88,6 +89,7 @@ func TestTokenBudget(t *testing.T) {
 // TestProvidersCoolDown: after a run met a refusal, other runs ask the fallback first. kubectl shows why and until when.
 // A request that succeeds ends it.
 func TestProvidersCoolDown(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	ahead := &quickclock.Ahead{}
 	p, model := standalone.WithModel(t, `

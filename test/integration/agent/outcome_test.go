@@ -33,6 +33,7 @@ turns:
 // result say that its outcome is unknown. The prompt of the retry names the call, and whoever is asked to approve the same call again
 // reads that it may happen twice.
 func TestOutcomeUnknown(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, model := standalone.WithModel(t, outcomeScript)
 	var paid atomic.Int64
@@ -105,6 +106,7 @@ func TestOutcomeUnknown(t *testing.T) {
 
 // TestKilledInATool: a call in which its worker was killed has an end in the stream, which says that it may have been carried out.
 func TestKilledInATool(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, _ := standalone.WithModel(t, `
 models: [scripted-1]

@@ -148,6 +148,7 @@ func TestPreferencesAreWarnedOf(t *testing.T) {
 // TestUnknownToolsOfATask: a name in spec.ai.tools that no tool has causes a warning when the task is written, and in its run, which
 // goes on without it.
 func TestUnknownToolsOfATask(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, _ := standalone.WithModel(t, `
 models: [scripted-1]
@@ -171,6 +172,7 @@ turns:
 // TestVariablesOfAnAITask: spec.env of an ai task is the environment of the programs that the task runs. A source that there
 // is only in a Pod is refused.
 func TestVariablesOfAnAITask(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, _ := standalone.WithModel(t, `
 models: [scripted-1]
@@ -207,6 +209,7 @@ turns:
 
 // TestSkippedTool: a Tool that was deleted before a run started is named in an event of the run, and the run goes on without it.
 func TestSkippedTool(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, _ := standalone.WithModel(t, "turns: [{reply: {text: Hello.}}]")
 	c, h := listening(t, p.Server)

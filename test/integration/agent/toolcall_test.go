@@ -129,6 +129,7 @@ func TestToolCallPolicies(t *testing.T) {
 
 // TestPolicyTestCountsTheNewestPolicy: a policy that was written just now judges the calls of the command that tries it.
 func TestPolicyTestCountsTheNewestPolicy(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	s.RESTTask(t, "t")

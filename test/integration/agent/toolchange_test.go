@@ -47,6 +47,7 @@ turns:
 // iteration has the changed Tool. The approval that it gets and does not use lets the one after it make the call, and nobody is asked
 // again.
 func TestToolChangesWhileItWaits(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, model := standalone.WithModel(t, changingScript)
 	var mu sync.Mutex

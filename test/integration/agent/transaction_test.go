@@ -144,6 +144,7 @@ func (x *transacted) secretOf(task *v1alpha1.Task) *corev1.Secret {
 // exchanged from that of its parent and is only in a Secret that the task owns: in no file of the data folder, no answer, no
 // event, no log, not in the audit log and not in the environment of a command.
 func TestTransactionTokensOfChildren(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	audit := filepath.Join(t.TempDir(), "audit")
 	policy := filepath.Join(t.TempDir(), "policy")
@@ -282,6 +283,7 @@ func (x *transacted) search(tokens []string, more ...string) {
 // TestTransactionTokensAreRefused: a token service that is away or lies gives a model a clear error, and there is no child. No
 // part of a token is in what is said.
 func TestTransactionTokensAreRefused(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	x := newTransacted(t)
 	var stolen atomic.Int32
@@ -437,6 +439,7 @@ func TestTransactionTokenOfACaller(t *testing.T) {
 // TestTransactionTokenThatNeverComes: a task whose token could not be stored waits, also after a restart of the server, and
 // fails after two minutes without having started. The Event says why.
 func TestTransactionTokenThatNeverComes(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	now := &quickclock.Ahead{}
 	x := newTransacted(t, func(o *standalone.Options) { o.Clock = now })

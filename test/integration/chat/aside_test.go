@@ -22,6 +22,7 @@ import (
 // TestTurnsThatCannotBeRead: a server starts although it cannot decode what an earlier one stored of two turns. Their sessions say
 // so once and go on, a client that follows a turn gets to an end, and a metric counts them.
 func TestTurnsThatCannotBeRead(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
 	p, _ := standalone.WithChat(t, orchestrator, func(o *standalone.Options) { o.Metrics = metrics })

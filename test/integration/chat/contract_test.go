@@ -243,6 +243,7 @@ func TestChatWaitsForItsTasks(t *testing.T) {
 
 // TestChatDoesNotWait: a model that repeats its answer has decided not to wait, and where the limit is 0 it is not asked.
 func TestChatDoesNotWait(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	for limit, calls := range map[int]int64{0: 2, 3: 3} {
 		p, _ := standalone.WithChat(t, strings.Replace(starter, "turn: 3", "turn: 9", 1), func(o *standalone.Options) { o.Chat.MaxPrematureEnds = limit })
@@ -256,6 +257,7 @@ func TestChatDoesNotWait(t *testing.T) {
 // TestChatIsToldAgain: a model that neither waits nor repeats its answer is told again, as often as the limit says, and also of
 // tasks of earlier turns. Tasks that wait for their schedule, and those of other chats, do not count.
 func TestChatIsToldAgain(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, model := standalone.WithChat(t, `
 models: [scripted-1]
@@ -295,6 +297,7 @@ turns:
 
 // TestChatContextIsTrimmed: before each question the conversation is trimmed to the size of a session.
 func TestChatContextIsTrimmed(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	const size = 20_000
 	fetch := "    - {name: fetch_task_output, arguments: {name: over}}\n"
@@ -385,6 +388,7 @@ func neverEnds(p *standalone.Platform, name string) {
 
 // TestChatHeartbeats: while nothing happens, both streams of a turn carry comments, three in the time that a client has to accept one.
 func TestChatHeartbeats(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, _ := standalone.WithChat(t, waitingModel, func(o *standalone.Options) {
 		o.StreamWriteTimeout = 27 * time.Second

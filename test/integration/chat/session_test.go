@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
@@ -70,6 +71,7 @@ func TestChatRateLimited(t *testing.T) {
 
 // TestChatTruncates: a session keeps the first message of its user and the newest messages, in the size that is configured.
 func TestChatTruncates(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	const size, turns = 2000, 25
 	p, _ := standalone.WithChat(t, orchestrator, func(o *standalone.Options) { o.Chat.MaxSessionBytes = size })
@@ -92,6 +94,7 @@ func TestChatTruncates(t *testing.T) {
 
 // TestChatLongMessage: a message and instructions may be as long as a request, and the session goes on.
 func TestChatLongMessage(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, model := standalone.WithChat(t, orchestrator)
 	c := p.REST(t, "default", "editor", "platform-editor")

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/utils/clock"
 
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
@@ -40,6 +41,7 @@ func (c *passing) AfterFunc(d time.Duration, f func()) clock.Timer {
 // TestChatToolTimeout: a call that takes longer than --chat-tool-timeout ends with an error that the model reads and that the
 // session keeps. The turn goes on, and its next call has the whole time again.
 func TestChatToolTimeout(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	now := &passing{limit: 7*time.Minute + 13*time.Second, wait: 41 * time.Second}
 	p, model := standalone.WithChat(t, `

@@ -99,6 +99,7 @@ func TestChatCancel(t *testing.T) {
 
 // TestChatStuck: a model that repeats a call is warned, loses iterations and has to sum up.
 func TestChatStuck(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, model := standalone.WithChat(t, `
 models: [scripted-1]
@@ -125,6 +126,7 @@ turns:
 
 // TestChatIsAskedForProgress: after every fifth iteration the model is asked to state its progress.
 func TestChatIsAskedForProgress(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, _ := standalone.WithChat(t, `
 models: [scripted-1]
@@ -200,6 +202,7 @@ turns:
 // Each denial is data of its turn. No slot is lost, sessions have nothing of each other, and in each a question and what was
 // said to it alternate.
 func TestChatTurnsAtOnce(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
 	running := func() float64 { return standalone.Measured(t, metrics, "platform_chat_turns_running") }

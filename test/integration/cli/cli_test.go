@@ -71,6 +71,7 @@ esac
 // TestCommandFollowsAcrossARestart: the server is stopped and started while the command follows a stream; it prints
 // each event once, in order.
 func TestCommandFollowsAcrossARestart(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t, standalone.OnAPort(t))
 	tasks := s.Core(t).Tasks("default")

@@ -12,12 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
 // The command follows several sessions in one stream, across a restart of the server, until they are deleted, and a session beside
 // tasks until the tasks have ended. Each event is printed once for each task and session that was named.
 func TestCommandWatchesSessions(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p := standalone.NewPlatform(t, `case $PLATFORM_TASK_NAME in
 slow*) trap 'exit 9' TERM; while :; do sleep 1; done;;

@@ -158,6 +158,7 @@ func TestApprovalsByShortNames(t *testing.T) {
 
 // TestListGoesOnAcrossARestart: list -w shows a task that is created after the server was stopped and started.
 func TestListGoesOnAcrossARestart(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands")
 	lines := follow(t, s.Kubeconfig, "task", "list", "-w", "-o", "custom-columns=N:.metadata.name,P:.status.phase")
@@ -174,6 +175,7 @@ func TestListGoesOnAcrossARestart(t *testing.T) {
 
 // TestLogGoesOnAfterAKill: logs -f prints each byte of the log once, although the server is killed meanwhile.
 func TestLogGoesOnAfterAKill(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands")
 	// It goes on when there is a file of the line's number, which the test writes before, while and after the server is away.

@@ -25,6 +25,7 @@ import (
 // TestOutageDoesNotStretchTheTrace: the model answers while the server is away, so the server receives the end of the
 // request late. The trace shows how long the request took by the worker's clock.
 func TestOutageDoesNotStretchTheTrace(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	parsed := kit.Must[*script.Script](t)(script.Parse([]byte("models: [scripted-1]\nturns:\n- name: answer\n  match: {turn: 1}\n  reply: {text: Done.}\n")))
 	asked, stopped := make(chan struct{}), make(chan struct{})

@@ -294,6 +294,7 @@ func without(t *v1alpha1.TaskTrace) *v1alpha1.TaskTrace {
 
 // TestTraceOfALongTask reads a trace with more rows than are held in memory while the timeline is written.
 func TestTraceOfALongTask(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	c := s.Core(t)

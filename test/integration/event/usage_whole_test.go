@@ -88,6 +88,7 @@ func spokenBy(p *standalone.Platform, s *spoken, task string) {
 // whose request was repeated, a fork, and a task of two attempts. It equals what the events of these tasks and the vendor say,
 // and has nothing of another task.
 func TestUsageOfAWholeRequest(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, model := standalone.WithModel(t, usageScript)
 	p.Team()

@@ -50,6 +50,7 @@ func usageReport(p *standalone.Platform) *v1alpha1.UsageReportStatus {
 // ledger and the report: input, output, read from a cache, written to one. The scripted vendor has 100 tokens of input in
 // each case, which Anthropic's protocol states without the parts of the cache and OpenAI's with them.
 func TestUsageColumnsOfWorkers(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	caches := map[string]string{"none": "", "read": ", cached: 60", "write": ", cacheWrite: 30", "both": ", cached: 60, cacheWrite: 30", "zero": ", cached: 0, cacheWrite: 0"}
 	text := "turns:\n"

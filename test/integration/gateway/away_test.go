@@ -27,6 +27,7 @@ import (
 // again: once it is back, all answers of each conversation come in order and once, after the platform has looked at it at most twice. Those
 // that were written ten minutes ago say so.
 func TestAwayUnderLoad(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	const threads, before, during = 5, 3, 2
 	x := newConnected(t, chatadapter.Echo, func(o *standalone.Options) { o.Gateways.Limits.Pending = 1000 })

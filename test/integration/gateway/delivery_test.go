@@ -24,6 +24,7 @@ import (
 
 // TestAttempts: an attempt counts only when bytes may have left. A delivery that may have been posted says so.
 func TestAttempts(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	x := newConnected(t, chatadapter.Echo, func(o *standalone.Options) { o.Gateways.Limits.DeliveryTimeout = time.Second })
 	reset := func(_ http.ResponseWriter, d *protocol.Delivery) bool {
@@ -103,6 +104,7 @@ func TestAttempts(t *testing.T) {
 
 // TestHeadOfLine: an answer that waits holds those after it in its session, and no other session.
 func TestHeadOfLine(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	x := newConnected(t, chatadapter.Echo)
 	var open atomic.Bool
@@ -169,6 +171,7 @@ func TestDeadLetter(t *testing.T) {
 
 // TestLate: an answer that could not be delivered for long says so, or is not delivered any more, as its binding wants.
 func TestLate(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	x := newConnected(t, chatadapter.Echo)
 	x.bind("fresh", func(s *v1alpha1.GatewayBindingSpec) {

@@ -26,6 +26,7 @@ import (
 // TestRecognised: an event is recognised however late it comes again, when its record is gone, after a restart, and when the clock is set back.
 // Two events with equal texts are two.
 func TestRecognised(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	x := newConnected(t, chatadapter.Echo)
 	name := x.accept(chatadapter.Event("a", "t", "hello"))
@@ -58,6 +59,7 @@ func TestRecognised(t *testing.T) {
 // TestAnotherGateway: a gateway that is deleted and made again under its name is another one. What was on its way to the first never reaches
 // it, and its events are new.
 func TestAnotherGateway(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	x := newConnected(t, chatadapter.Echo)
 	x.adapter.Leave()
@@ -81,6 +83,7 @@ func TestAnotherGateway(t *testing.T) {
 // TestRotation: while events flow, the token of the adapter is replaced. None is lost; the old token is refused once the controller has seen
 // the new one.
 func TestRotation(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	x := newConnected(t, chatadapter.Echo, func(o *standalone.Options) { o.Gateways.Limits.Pending, o.Gateways.Limits.Records = 1000, 10_000 })
 	const after = "the-adapter-says-another-0123456"
@@ -120,11 +123,9 @@ func TestRotation(t *testing.T) {
 // TestOrder: many connections deliver events of many sessions at once, some of them twice. Each has one place, that of its message in the
 // transcript, and one task.
 func TestOrder(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
-	all, sessions := 300, 20
-	if kit.Offered(kit.Minutes) {
-		all, sessions = 50_000, 200
-	}
+	const all, sessions = 50_000, 200
 	x := newConnected(t, chatadapter.Echo, func(o *standalone.Options) {
 		o.Gateways.Limits.Pending, o.Gateways.Limits.Records = 1000, 100_000
 	})

@@ -27,6 +27,7 @@ import (
 // when its record is gone, and when the clock is set back by a day. Something else under its id is refused and counted, and makes no task. Two
 // ids with equal texts make two tasks.
 func TestRestored(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	x := newConnected(t, chatadapter.Echo)
 	event := chatadapter.Event("a", "t", "hello")

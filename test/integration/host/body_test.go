@@ -144,6 +144,7 @@ func TestBodyBudget(t *testing.T) {
 // TestLongObjects: a request of nearly 15 MiB is accepted: by REST and natively, as a new object, a replacement and a patch.
 // The object is read, listed, watched and found again after a restart.
 func TestLongObjects(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	c := s.REST(t, "default", "editor", "platform-editor")

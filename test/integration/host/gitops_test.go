@@ -52,6 +52,7 @@ func resourceOf(s *standalone.Server, t *testing.T, u *unstructured.Unstructured
 // TestApplyingAgainChangesNothing: two managers that apply an unchanged manifest again and again write once each, and never
 // meet a conflict.
 func TestApplyingAgainChangesNothing(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	for _, u := range examples(t) {
@@ -110,6 +111,7 @@ func zeroOf(k reflect.Kind) any {
 // TestManagersAgreeOnZeroEverywhere: in each optional field of the kinds that are stored, two managers may apply its zero value, with
 // and without force, and nothing is written again.
 func TestManagersAgreeOnZeroEverywhere(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	known := runtime.NewScheme()

@@ -57,6 +57,7 @@ func deleteNamespace(t *testing.T, k kubernetes.Interface, name string) {
 // Deleting a namespace deletes everything in it, of every resource of the server, including events and results. A new
 // namespace of the same name has none of it.
 func TestNamespaceDeletionRemovesEverything(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	k := s.Kubernetes(t)

@@ -125,6 +125,7 @@ func extremesOf(t reflect.Type) []any {
 // values are either taken exactly as they are or refused as the client's fault; afterwards everything can be read. What controllers do
 // with them is shown where these are.
 func TestExtremeNumbersEverywhere(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	known := runtime.NewScheme()

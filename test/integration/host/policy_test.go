@@ -199,6 +199,7 @@ func TestPoliciesReachWhatBecomesAnEvent(t *testing.T) {
 // A policy's parameters are objects of the server. Changing them changes what is refused, also for a second policy after
 // the first one was deleted.
 func TestPolicyParameters(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	ctx, k := t.Context(), s.Kubernetes(t)

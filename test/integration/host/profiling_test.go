@@ -20,6 +20,7 @@ import (
 // TestProfiling: every long-running program serves its profiles at the address of its flag, nowhere else, and only on
 // loopback.
 func TestProfiling(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := kit.StartServer(t, t.TempDir())
 	ca := filepath.Join(s.DataDir, "pki", "ca.crt")

@@ -24,11 +24,9 @@ import (
 // A server with many open watches, each on a connection of its own, ends all of them and itself, also those whose clients read
 // nothing and would stay for an hour. The next server is started at once on the same folder, waits for the end, and works.
 func TestShutdownWithWatches(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
-	many := 20
-	if kit.Offered(kit.Minutes) {
-		many = 150
-	}
+	const many = 150
 	s := standalone.Start(t)
 	config := s.Config()
 	var watches sync.WaitGroup

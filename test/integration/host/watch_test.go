@@ -170,6 +170,7 @@ func TestDeletedCarriesTheLastObject(t *testing.T) {
 // Point 1: a watcher that does not read loses nothing: it gets every change in order, or its watch ends with an error
 // and resuming gives the rest.
 func TestSlowWatcherMissesNothing(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	ctx, c, ok := t.Context(), s.In(t, standalone.Agents), kit.Must[*unstructured.Unstructured](t)

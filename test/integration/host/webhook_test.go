@@ -209,6 +209,7 @@ func TestWebhookUnset(t *testing.T) {
 // TestDeliveryOnAFullDisk: a delivery for which there is no room is refused, so that the code host says so, and is not known. Delivered again
 // when there is room, it makes its task.
 func TestDeliveryOnAFullDisk(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	volume, metrics := standalone.SmallVolume(t, 64), prometheus.NewRegistry()
 	h := newHooked(t, func(o *standalone.Options) {

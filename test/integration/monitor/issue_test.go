@@ -236,6 +236,7 @@ func TestMonitorIssue(t *testing.T) {
 // TestMonitorIssueKilled: so it is if the server ends after each step, and each time that the code host has done something and its answer is
 // lost.
 func TestMonitorIssueKilled(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	onBoth(t, func(t *testing.T, h codeHost) {
 		x := newIssued(t, h, true)
 		defer x.end()

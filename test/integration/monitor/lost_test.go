@@ -71,6 +71,7 @@ func (l *lossy) taken() (lost []string, all int) {
 // TestMonitorLostDeliveries: three of ten deliveries are lost. The next run makes up for them, so that each last head has one review and each
 // command was obeyed once. When the lost ones arrive after all, nothing is done again.
 func TestMonitorLostDeliveries(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	const pulls, issues = 8, 8
 	h, ok := newGitHub(t).(*gitHub)

@@ -16,6 +16,7 @@ import (
 // TestMonitorRepairs: a coding agent mends what a review found, on the branch of the pull request, and the new head is reviewed. On Gitea the
 // branch is then brought up to date; the stand-in for GitHub makes no commits.
 func TestMonitorRepairs(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	onBoth(t, func(t *testing.T, h codeHost) {
 		x, head := newReviewed(t, h, func(s *v1alpha1.RepositoryMonitorSpec) {
 			s.Agents.Repairer, s.Repair.Enabled = &v1alpha1.LocalReference{Name: "coder"}, true
@@ -42,6 +43,7 @@ func TestMonitorRepairs(t *testing.T) {
 // TestMonitorForcePush: a review whose head is replaced while it goes on is not posted, whatever it says, and the new head is reviewed. A
 // command about the old head is not obeyed.
 func TestMonitorForcePush(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	onBoth(t, func(t *testing.T, h codeHost) {
 		x, head := newReviewed(t, h, func(s *v1alpha1.RepositoryMonitorSpec) { s.Review.Publish.PostPassed = true })
 		defer x.end()

@@ -27,6 +27,7 @@ import (
 // A byte of the store's largest table is flipped while the server is down. The objects in that place cannot be read, and their errors say
 // what is damaged and what to do. All others can, and so can events; writes and watches go on.
 func TestFlippedByteOfATable(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	const objects = 100

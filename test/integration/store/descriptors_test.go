@@ -142,6 +142,7 @@ func TestStartWithFewDescriptors(t *testing.T) {
 // A server that runs out of descriptors stays alive, is not ready, and says why. It answers on the connections that it has. A write
 // that needs a new file of the store waits, and ends well when the limit is raised.
 func TestRunOutOfDescriptors(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := startLimited(t, 1000)
 	s.Await(t, "is ready after")

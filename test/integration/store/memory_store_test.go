@@ -46,6 +46,7 @@ func found(t *testing.T, s *standalone.Server, ns, word string) [2]int {
 
 // A restored store is searched like the one that was backed up.
 func TestSearchesOfARestoredStore(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	remember(t, s, "default", "heliotrope")

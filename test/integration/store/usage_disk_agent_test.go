@@ -28,6 +28,7 @@ import (
 // its next request is refused before the vendor has it, and the run ends only once there is room. Then the first request is recorded
 // once, with what it used, before the end of its task, and the Budget and a report say the same, also after a restart.
 func TestCodingAgentOnAFullDisk(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	parsed, err := script.Parse([]byte("turns: [{reply: {text: forty-two, usage: {input: 100, output: 7}}}]"))
 	if err != nil {

@@ -28,6 +28,7 @@ import (
 // request is sent until there is room. Then the task goes on, and its events, its result and the usage of both are stored once,
 // without a gap; a report says the same after a restart.
 func TestUsageOnAFullDisk(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	const text = "turns: [{match: {contains: held task}, reply: {text: Done., usage: {input: 100, output: 7}}}, {reply: {text: Hello., usage: {input: 1000, output: 70}}}]"
 	parsed, err := script.Parse([]byte(text))

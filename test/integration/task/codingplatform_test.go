@@ -139,6 +139,7 @@ func TestCodingAgentDelegates(t *testing.T) {
 
 // TestCodingAgentImpatient: an agent that asks again and again for what people decide, and waits for nothing, does not flood them.
 func TestCodingAgentImpatient(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	program := kit.Bin(t, "scriptedagent")
 	p, _ := standalone.WithModel(t, askedScript, func(o *standalone.Options) { o.AgentPrograms = []string{"codex=" + program} })
 	kit.Must[*v1alpha1.Agent](t)(p.API().Agents("default").Create(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "hasty"}, Spec: v1alpha1.AgentSpec{

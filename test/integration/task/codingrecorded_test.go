@@ -65,6 +65,7 @@ func rolesOf(e *v1alpha1.RecordedEntry) string {
 // the protocol of either vendor and whether it is a stream or not, as far as its Agent wants, and without secrets. What was said before is
 // found once.
 func TestCodingAgentRecorded(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	a := newAsking(t)
 	turns := `"messages":[{"role":"user","content":"a token ` + saidSecret + `"},{"role":"assistant","content":"forty-two"},{"role":"user","content":"once more"}]`
 	chat := "do: ask a token " + saidSecret + "\ndo: post {\"stream\":true," + turns + `,"tools":[{"type":"function","function":{"name":"dig","description":"digs","parameters":{"type":"object"}}}]}`
@@ -124,6 +125,7 @@ func TestCodingAgentRecorded(t *testing.T) {
 
 // TestCodingAgentRecordedLies: what an agent puts into its body is kept as far as it fits, and hinders no request.
 func TestCodingAgentRecordedLies(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	a := newAsking(t)
 	role := strings.Repeat("r", 1000)
 	messages := []any{map[string]any{"role": role, "content": "x"}, map[string]any{"role": "user", "content": map[string]any{"strange": true}}, 7, nil, "text", []any{}}
@@ -151,6 +153,7 @@ func TestCodingAgentRecordedLies(t *testing.T) {
 // TestCodingAgentRecordedRestart: a server that starts in the middle of a task goes on with the numbers of its parts, and stores nothing
 // again that was said before.
 func TestCodingAgentRecordedRestart(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	a := newAsking(t, standalone.OnAPort(t))
 	turns := `"messages":[{"role":"user","content":"before the restart ` + saidSecret + `"}`
 	a.task("goes-on", "codex", "do: post {"+turns+"]}\ndo: shell mkfifo gate; cat gate\ndo: post {"+turns+`,{"role":"assistant","content":"forty-two"},{"role":"user","content":"after it"}]}`)

@@ -16,6 +16,7 @@ import (
 // TestCodingAgentSession: a coding agent is told what was said in the session of its task, and what it answers is said there. A cancelled
 // task is no failure of the agent, and the session goes on.
 func TestCodingAgentSession(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	p := newCoding(t)
 	ask := func(name, prompt string, ref v1alpha1.TaskSessionReference) {
 		ref.Name = "talk"

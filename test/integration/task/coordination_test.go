@@ -153,6 +153,7 @@ func commission(p *standalone.Platform, name, prompt string) *v1alpha1.Task {
 // TestParentsWaitForChildren: a parent whose work is done stays Running until its children have ended or were
 // detached, and lists them. If it is cancelled meanwhile, it ends as Cancelled, and so do they.
 func TestParentsWaitForChildren(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, goOn := newTree(t, 2)
 	commission(p, "boss", "Start it.")
@@ -200,6 +201,7 @@ func TestParentsWaitForChildren(t *testing.T) {
 // TestTreesAreCancelledAtOnce: a cancellation of the root marks all tasks of the tree at one revision after the other,
 // without anything between, while 50 children are being created; none starts after it.
 func TestTreesAreCancelledAtOnce(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, _ := newTree(t, 50)
 	commission(p, "root", "Many.")
@@ -234,6 +236,7 @@ func TestTreesAreCancelledAtOnce(t *testing.T) {
 
 // TestChildLimit: a child that would be one too many waits, and starts when a sibling ends.
 func TestChildLimit(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, goOn := newTree(t, 7)
 	commission(p, "root", "Many.")
@@ -260,6 +263,7 @@ func TestChildLimit(t *testing.T) {
 
 // TestTreesNeedOneSlot: with room for one task, a coordinator that waits for its child does not keep it from running.
 func TestTreesNeedOneSlot(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, goOn := newTree(t, 1, func(o *standalone.Options) { o.MaxRunning = 1 })
 	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
@@ -274,6 +278,7 @@ func TestTreesNeedOneSlot(t *testing.T) {
 
 // TestTreeIsOneStream: one watch on the root shows the events of all levels in one order, and a list shows the same.
 func TestTreeIsOneStream(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, goOn := newTree(t, 1)
 	if err := os.WriteFile(goOn, nil, 0o600); err != nil {

@@ -55,6 +55,7 @@ func roles() map[string]string {
 // credential with which the repository was cloned is in the memory of the worker, which removes it from what the run says. Each process
 // that speaks with the code host has the credential of its step and no other.
 func TestCredentialsOfACodingAgent(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	if os.Geteuid() != 0 {
 		t.Skip("only root reads the memory of the worker")
 	}

@@ -47,6 +47,7 @@ turns:
 // TestDetach: a coordinator lets a child go on, and a person another one; their parents then end before they do. A command
 // that names the wrong parent changes nothing.
 func TestDetach(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	goOn := filepath.Join(t.TempDir(), "go")
 	p, _ := standalone.WithModel(t, strings.ReplaceAll(detachScript, "GO", goOn), func(o *standalone.Options) {
@@ -102,6 +103,7 @@ func detached(p *standalone.Platform, task string) (n int) {
 
 // On a full disk a child is not detached, not even in part. Once there is room, the same command detaches it.
 func TestDetachOnAFullDisk(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	goOn, volume, metrics := filepath.Join(t.TempDir(), "go"), standalone.SmallVolume(t, 64), prometheus.NewRegistry()
 	p, _ := standalone.WithModel(t, strings.ReplaceAll(detachScript, "GO", goOn), func(o *standalone.Options) {

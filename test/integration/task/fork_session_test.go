@@ -19,6 +19,7 @@ import (
 // TestForkGetsASessionOfItsOwn: the session of a fork begins with what the source's session held at the fork's point, and
 // what the fork adds stays out of the source's session.
 func TestForkGetsASessionOfItsOwn(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	c := standalone.Start(t).Core(t)
 	sessions, tasks := c.Sessions("default"), c.Tasks("default")

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
@@ -106,6 +107,7 @@ func TestIterations(t *testing.T) {
 // TestIterationLimitAndSuspend: a suspended task stays Running without a run, goes on when it is told to, and ends at the
 // limit of its agent.
 func TestIterationLimitAndSuspend(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, _ := standalone.WithModel(t, iterateScript)
 	autonomous(p, "runner", "Go on for ever.", 3, func(s *v1alpha1.TaskSpec) { s.Suspend = true })
@@ -141,6 +143,7 @@ func TestIterationLimitAndSuspend(t *testing.T) {
 // TestIterationsSurvive: servers that stop and workers that are killed at any point neither repeat nor lose an iteration
 // that was done.
 func TestIterationsSurvive(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	const steps = 12
 	var text strings.Builder

@@ -50,6 +50,7 @@ turns:
 // TestAgentsOfATree: a coordinator creates an agent, delegates to it although its own list of agents lacks it, and deletes
 // it. An agent that it leaves goes with the task.
 func TestAgentsOfATree(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, _ := standalone.WithModel(t, madeScript)
 	p.Team()

@@ -102,6 +102,7 @@ func TestPriorTask(t *testing.T) {
 
 // TestPriorTaskWaits: a task waits for the end of the one that it continues, and fails if that one left no account of what it changed.
 func TestPriorTaskWaits(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p := newPublishing(t)
 	goOn := filepath.Join(t.TempDir(), "go")
@@ -243,6 +244,7 @@ turns:
 // TestHandOff: a coordinator hands a repository to its children, from one to the next, with what a review has found; no child gets more of it
 // than the coordinator has.
 func TestHandOff(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p := newPublishingOn(t, handOffScript)
 	for name, spec := range map[string]v1alpha1.AgentSpec{

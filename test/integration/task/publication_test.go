@@ -146,6 +146,7 @@ func TestPublication(t *testing.T) {
 
 // TestPublicationEnds: how a task ends when nothing, too much, or nothing that is allowed was changed.
 func TestPublicationEnds(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p := newPublishing(t)
 	p.host.Git(t, "shop", "", "branch", "taken", p.start)

@@ -193,6 +193,7 @@ func TestRemoteAgent(t *testing.T) {
 // TestRemoteAgentAsks: people approve one call of an agent elsewhere and decline another one, and what the task does not allow is neither asked
 // nor made.
 func TestRemoteAgentAsks(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p := newElsewhere(t)
 	address, _ := serve(t, instance(t, "i-1"))
@@ -223,6 +224,7 @@ func TestRemoteAgentAsks(t *testing.T) {
 // TestRemoteAgentEnds: a task that is cancelled ends its agent; after a worker was killed, the next attempt ends the agent of the
 // earlier one; a replaced instance is noticed; and each of them ends the task once.
 func TestRemoteAgentEnds(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p := newElsewhere(t)
 	first := instance(t, "i-1")
@@ -266,6 +268,7 @@ func TestRemoteAgentEnds(t *testing.T) {
 
 // TestRemoteAgentIsRefused: tasks are given to runtimes that are registered, ready and answer as they should.
 func TestRemoteAgentIsRefused(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p := newElsewhere(t)
 	for name, tc := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
@@ -36,6 +37,7 @@ turns:
 
 // TestRetriesAreCounted: a child that repeats a failed one has the next number, and the row of the failed one names it.
 func TestRetriesAreCounted(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, _ := standalone.WithModel(t, retryScript)
 	p.Team()

@@ -40,6 +40,7 @@ turns:
 // TestCreatePRMonitor: a coordinator has a monitor made, with the Secret that the server finds, of an agent to which it may delegate. The
 // monitor goes on without its run, and asks for the approvals that the run needed.
 func TestCreatePRMonitor(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	r := newReviewed(t, func(string) string { return monitoringScript })
 	for name, key := range map[string]string{"github-token": "GITHUB_TOKEN", "git-credentials": "other"} {
@@ -89,6 +90,7 @@ turns:
 // TestRunValidation: a reviewer of a monitor with an image has its checks run on its head, as a task of its own, although it may not
 // delegate. Where no containers run, it reads why they were not.
 func TestRunValidation(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	r := newReviewed(t, func(string) string { return validatingScript })
 	head := r.git.Commit(t, "ada/shop", "work", map[string]string{"README.md": "a shop with a door\n"})
@@ -139,6 +141,7 @@ turns:
 
 // TestChatOpensPullRequest: a chat opens the pull request of what a task of its namespace has published, and sees its checks, if its user may.
 func TestChatOpensPullRequest(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	r := newReviewed(t, func(string) string { return strings.ReplaceAll(openedByChat, "TASK", "maker") })
 	r.git.PushToken = writerToken

@@ -76,11 +76,9 @@ func (c *crowd) ended() int {
 // TestRuntimePoolKilled: many tasks that change a repository are queued for a pool of 10 sessions and 4 prompts, and the server is killed
 // again and again. Each task ends once, with one commit; never are there more sessions or prompts; and in the end the pool holds nothing.
 func TestRuntimePoolKilled(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
-	tasks, kills := 40, 3
-	if kit.Offered(kit.Minutes) {
-		tasks, kills = 200, 12
-	}
+	const tasks, kills = 200, 12
 	agent := kit.Bin(t, "scriptedagent")
 	h := githost.New(t, repositoryToken)
 	h.PushToken = pushToken

@@ -193,6 +193,7 @@ func TestSessionTakesTurns(t *testing.T) {
 
 // A namespace is deleted even though one of its tasks holds a session.
 func TestNamespaceWithABusySessionGoes(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p := standalone.NewPlatform(t, endless)
 	ctx, namespaces := t.Context(), p.Kubernetes(t).CoreV1().Namespaces()
@@ -223,6 +224,7 @@ func TestNamespaceWithABusySessionGoes(t *testing.T) {
 
 // A transcript is appended to, read and refused over HTTP, and is deleted with its session.
 func TestTranscriptOverHTTP(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := standalone.Start(t)
 	p := &standalone.Platform{T: t, Server: s}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/standalone"
 )
 
@@ -117,6 +118,7 @@ func TestOneSlot(t *testing.T) {
 // Tasks that many clients create at once start in the order of priority, and of creation within one priority, also if
 // the server is restarted while they wait. None is lost. A change of a waiting task's priority counts.
 func TestPriorityOfManyTasks(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	const tasks, clients = 24, 6
 	d := diary(t.TempDir())
@@ -176,6 +178,7 @@ func atWork(p *standalone.Platform, name string) {
 
 // Tasks of a session that are created within the same second run in the order of their creation.
 func TestSessionOrderWithinASecond(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	d := diary(t.TempDir())
 	p := standalone.NewPlatform(t, d.script(""))

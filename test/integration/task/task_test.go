@@ -237,6 +237,7 @@ func TestTaskIsDeleted(t *testing.T) {
 
 // TestRunsOfAStoppedServer: a server that stops says how many runs go on, and with which command they end.
 func TestRunsOfAStoppedServer(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	s := kit.StartServer(t, t.TempDir(), "--allow-host-commands")
 	s.MustShell(t, `platform task create --name long --command sleep --arg 1000
@@ -276,6 +277,7 @@ func TestRunningTaskIsFoundAgain(t *testing.T) {
 }
 
 func TestTaskEndedWhileServerWasDown(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
@@ -350,6 +352,7 @@ func TestImageIsNotIgnored(t *testing.T) {
 }
 
 func TestReferencesMayComeLate(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	behind := &quickclock.Ahead{}
 	behind.By.Store(-int64(time.Minute)) // the grace lasts until the objects are there, however slow the machine is
@@ -449,6 +452,7 @@ func TestCompletionCallback(t *testing.T) {
 }
 
 func TestSessionIsHeldByOneTask(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p := standalone.NewPlatform(t, endless)
 	in := func(create bool) func(*v1alpha1.TaskSpec) {

@@ -34,6 +34,7 @@ func treeEvents(p *standalone.Platform, task string, args ...string) (next func(
 // TestTreeIsShown: the command shows a running tree, with what each task waits for, and follows it across a restart of the
 // server to the end of all of its tasks: each event once, in the order of the store. REST returns the same tasks.
 func TestTreeIsShown(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, goOn := newTree(t, 1, standalone.OnAPort(t)) // the command and the workers find the server again
 	commission(p, "other", "Start it.")
@@ -143,6 +144,7 @@ func watchTree(p *standalone.Platform, task string, args ...string) ([]v1alpha1.
 // TestTreeWatchEndsWithTheLastTask: a root that is cancelled ends before the tasks below it have ended, and one that is deleted
 // takes its events along. The command still prints the end of each task that lived, and reports how the root ended.
 func TestTreeWatchEndsWithTheLastTask(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	p, _ := newTree(t, 1)
 	for name, end := range map[string]func(){
@@ -193,6 +195,7 @@ turns:
 // an attempt after its mark, all of them end, and each model request that was started has an end or counts as
 // unreported.
 func TestCancelIntoAStorm(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	calls := make([]string, 50)
 	for i := range calls {

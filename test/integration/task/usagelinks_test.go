@@ -58,6 +58,7 @@ func count(n *int64) string {
 // TestUsageOfTools: a task that reviews a pull request is linked with it as a reviewer, and one that comments on it or merges it as who assisted,
 // once each, also if the answer of the code host was lost. A comment on an issue is about no pull request.
 func TestUsageOfTools(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	r := newReviewed(t, func(string) string { return waitingScript })
 	defer r.Stop(t)

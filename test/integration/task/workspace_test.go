@@ -116,6 +116,7 @@ func TestWorkspace(t *testing.T) {
 
 // TestWorkspaceIsFrozen: an attempt that follows another works on the same commit, wherever the branch is by then.
 func TestWorkspaceIsFrozen(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	h := githost.New(t, "")
 	h.Create(t, "r")
@@ -141,6 +142,7 @@ func TestWorkspaceIsFrozen(t *testing.T) {
 
 // TestWorkspaceFailures: what cannot be fetched fails the task with a reason before its command runs, and the token is in no text.
 func TestWorkspaceFailures(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	h := githost.New(t, repositoryToken)
 	h.Create(t, "r")
@@ -191,6 +193,7 @@ func TestWorkspaceFailures(t *testing.T) {
 // TestWorkspaceKilled: a worker that is killed while its repository is fetched takes the program with the credential with it, and the
 // next attempt begins anew.
 func TestWorkspaceKilled(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	h := githost.New(t, repositoryToken)
 	h.Create(t, "r")
@@ -229,6 +232,7 @@ func TestWorkspaceKilled(t *testing.T) {
 
 // TestWorkspaceOnAFullDisk: a repository for which there is no room fails with that reason, and what was fetched is gone.
 func TestWorkspaceOnAFullDisk(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	h := githost.New(t, "")
 	h.Create(t, "r")

@@ -16,11 +16,13 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/storage/eventlog"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // TestPagesOfLargeEvents: a page of large events ends before 16 MiB and says where to go on, and a list without a limit that would
 // take more than 64 MiB is refused, with what to do.
 func TestPagesOfLargeEvents(t *testing.T) {
+	kit.Needs(t, kit.Minutes)
 	t.Parallel()
 	const events, atOnce, text = 2200, 200, 30 << 10
 	s := start(t)

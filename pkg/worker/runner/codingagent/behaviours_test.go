@@ -8,11 +8,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/test/kit"
 )
 
 // behaviour is something that a coding agent does, good or bad, and how its run must end.
@@ -159,8 +161,14 @@ func approvedTooLate(t *testing.T, o *outcome) {
 
 // TestBehaviours: whatever an agent does, its run ends for the right reason, with one event that says so, and nothing of it is left.
 func TestBehaviours(t *testing.T) {
+	long := []string{"says more than is kept", "does more than is recorded", "stays after its session", "does not hear that it is cancelled"}
 	for _, b := range behaviours {
-		t.Run(b.name, b.check)
+		t.Run(b.name, func(t *testing.T) {
+			if slices.Contains(long, b.name) {
+				kit.Needs(t, kit.Minutes)
+			}
+			b.check(t)
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ package connection
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -13,11 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/connector"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
+	"github.com/platform-ai/platform/pkg/server/wellformed"
 )
 
 // Subresources of connections.
@@ -57,6 +60,7 @@ func (o *Options) connections() resource.Resource {
 			PrepareForUpdate: o.keep,
 			Validate:         validateConnection,
 			ValidateUpdate:   o.validateChange,
+			Deleting:         func(c *v1alpha1.Connection) { connector.Leave(c, "it is being disconnected", o.Clock.Now()) },
 		},
 		Subresources: []resource.Subresource[*v1alpha1.Connection]{
 			{
@@ -67,7 +71,8 @@ func (o *Options) connections() resource.Resource {
 				Name: subComplete, Creators: []resource.Role{resource.Person},
 				New: func() runtime.Object { return &v1alpha1.ConnectionCompletion{} }, Create: o.complete,
 			},
-			{Name: "release", New: func() runtime.Object { return &v1alpha1.Connection{} }, Create: o.release},
+			// Connect and not Create, because nothing is created in a namespace that is being deleted, which waits for its connections.
+			{Name: "release", Methods: []string{http.MethodPost}, Connect: o.release},
 		},
 	}
 }
@@ -184,13 +189,15 @@ func (o *Options) complete(ctx context.Context, p resource.Parent[*v1alpha1.Conn
 	return out, nil
 }
 
-// release serves POST of release, for controllers.
-func (o *Options) release(ctx context.Context, p resource.Parent[*v1alpha1.Connection], _ runtime.Object) (runtime.Object, error) {
-	if p.DryRun {
-		return p.Object.DeepCopy(), nil
-	}
-	if err := o.Hub.Release(ctx, p.Object); err != nil {
-		return nil, err
-	}
-	return p.Object.DeepCopy(), nil
+// release serves POST of release, for controllers. The body counts for nothing.
+func (o *Options) release(_ context.Context, p resource.Parent[*v1alpha1.Connection], respond rest.Responder) (http.Handler, error) {
+	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if len(wellformed.Query(r)["dryRun"]) == 0 {
+			if err := o.Hub.Release(r.Context(), p.Object); err != nil {
+				respond.Error(err)
+				return
+			}
+		}
+		respond.Object(http.StatusOK, p.Object.DeepCopy())
+	}), nil
 }
