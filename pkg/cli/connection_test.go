@@ -85,10 +85,10 @@ func (l *links) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l.mu.Unlock()
-	switch {
-	case path == "connectionauthorizations":
+	switch path {
+	case "connectionauthorizations":
 		l.write(w, "ConnectionAuthorization", withKind(l.t, &v1alpha1.ConnectionAuthorization{ObjectMeta: l.now.ObjectMeta, Status: l.begun}, "ConnectionAuthorization"))
-	case path == "connections/"+testConnection+"/complete":
+	case "connections/" + testConnection + "/complete":
 		c := l.linked()
 		l.write(w, "ConnectionCompletion", withKind(l.t, &v1alpha1.ConnectionCompletion{Status: v1alpha1.ConnectionCompletionStatus{Connection: &c}}, "ConnectionCompletion"))
 	default:

@@ -62,7 +62,10 @@ func AuthorityDigest(p *v1alpha1.ConnectorProvider) string {
 	if authority.Authentication == "" {
 		authority.Authentication = v1alpha1.ClientSecretBasic
 	}
-	raw, _ := json.Marshal(authority) // it has texts alone
+	raw, err := json.Marshal(authority)
+	if err != nil { // it has texts and a bool alone
+		panic(err)
+	}
 	if form, err := canonical.Form(raw); err == nil {
 		raw = form
 	}

@@ -112,8 +112,13 @@ func TestScopes(t *testing.T) {
 		granted, required []string
 		want              bool
 	}{
-		{nil, nil, true}, {[]string{"a"}, nil, true}, {[]string{"a", "b"}, []string{"b"}, true}, {nil, []string{"a"}, false},
-		{[]string{"a"}, []string{"a", "b"}, false}, {[]string{"repo"}, []string{"repo:status"}, false}, {[]string{"A"}, []string{"a"}, false},
+		{nil, nil, true},
+		{[]string{"a"}, nil, true},
+		{[]string{"a", "b"}, []string{"b"}, true},
+		{nil, []string{"a"}, false},
+		{[]string{"a"}, []string{"a", "b"}, false},
+		{[]string{"repo"}, []string{"repo:status"}, false},
+		{[]string{"A"}, []string{"a"}, false},
 	} {
 		if got := Covers(c.granted, c.required); got != c.want {
 			t.Errorf("%q covers %q: %t", c.granted, c.required, got)
@@ -265,6 +270,27 @@ func check(t *testing.T, c *v1alpha1.Connection, provider, scopes, ready string,
 	err := Usable(c)
 	if e, ok := errors.AsType[*UnusableError](err); ok != (unusable != "-") || ok && (e.Reason != unusable || e.Message == "") {
 		t.Errorf("it is unusable by %v, want %q", err, unusable)
+	}
+}
+
+// TestLeave: a connection that is being deleted is Pending, whatever it was, says why, and keeps what was granted.
+func TestLeave(t *testing.T) {
+	p := accepted()
+	ready := linkedTo(p)
+	Settle(ready, p, now)
+	alone := linkedTo(p)
+	Settle(alone, nil, now)
+	for _, c := range []*v1alpha1.Connection{ready, alone, {}} {
+		c.Generation++
+		before := c.DeepCopy().Status
+		Leave(c, "the Secret is missing", now)
+		condition := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+		if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != v1alpha1.ReasonDisconnecting || condition.Message != "the Secret is missing" {
+			t.Errorf("from %s: %+v", before.State, condition)
+		}
+		if c.Status.State != v1alpha1.ConnectionPending || c.Status.ObservedGeneration != c.Generation || c.Status.GrantSequence != before.GrantSequence {
+			t.Errorf("from %s: %+v", before.State, c.Status)
+		}
 	}
 }
 

@@ -50,12 +50,14 @@ func Settle(c *v1alpha1.Connection, p *v1alpha1.ConnectorProvider, now time.Time
 	s.ObservedGeneration, s.State = c.Generation, state(s, now)
 }
 
-// Leave sets the condition Ready of a connection that is being deleted, which cannot be used any more. The message says what keeps it.
+// Leave sets the condition Ready and the state of a connection that is being deleted, which cannot be used any more. The message says
+// what keeps it.
 func Leave(c *v1alpha1.Connection, message string, now time.Time) {
 	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDisconnecting, Message: message,
 		ObservedGeneration: c.Generation, LastTransitionTime: metav1.NewTime(now),
 	})
+	c.Status.ObservedGeneration, c.Status.State = c.Generation, v1alpha1.ConnectionPending
 }
 
 // Available returns an error if people cannot be asked for consent at a provider, or its tokens cannot be used.

@@ -14,6 +14,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -53,6 +56,11 @@ type Provider struct {
 	scope   *string
 	expires any
 	revoked []string
+	// exchanged counts the requests for tokens by their code, and refreshes are the refresh tokens that were given for codes.
+	exchanged map[string]int
+	refreshes map[string]string
+	callers   int
+	hello     func()
 }
 
 // code is a code that was given out.
@@ -71,15 +79,41 @@ type token struct {
 // New starts a provider, which ends with the test.
 func New(t testing.TB) *Provider {
 	t.Helper()
-	p := &Provider{answers: map[string]Answer{}, codes: map[string]code{}, tokens: map[string]*token{}, access: map[string]*token{}, count: map[string]int{}, expires: 3600}
-	p.server = httptest.NewTLSServer(p)
-	t.Cleanup(p.server.Close)
+	p := &Provider{
+		answers: map[string]Answer{}, codes: map[string]code{}, tokens: map[string]*token{}, access: map[string]*token{}, count: map[string]int{}, expires: 3600,
+		exchanged: map[string]int{}, refreshes: map[string]string{},
+	}
+	p.server = httptest.NewUnstartedServer(p)
+	p.server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		p.mu.Lock()
+		f := p.hello
+		p.mu.Unlock()
+		if f != nil {
+			f()
+		}
+		return nil, nil //nolint:nilnil // the one of the server
+	}}
+	p.server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.callers++
+		}
+	}
+	p.server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that tests cut off
+	p.server.StartTLS()
+	t.Cleanup(p.Close)
 	return p
 }
 
+// Close ends the provider; nobody reaches it any more. It may be called twice.
+func (p *Provider) Close() { p.server.Close() }
+
 // Transport reaches the provider under its name, and nothing else. It counts as a public address.
-func (p *Provider) Transport() http.RoundTripper {
-	address := p.Address()
+func (p *Provider) Transport() http.RoundTripper { return TransportTo(p.Address()) }
+
+// TransportTo is the Transport of a provider at an Address, which may be that of another process.
+func TransportTo(address string) http.RoundTripper {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, to string) (net.Conn, error) {
 			if to != Host+":443" {
@@ -87,7 +121,7 @@ func (p *Provider) Transport() http.RoundTripper {
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		},
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the certificate of a test has another name
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the certificate of a test has another name
 	}
 }
 
@@ -99,6 +133,13 @@ func (p *Provider) Answers(path string, a Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answers[path] = a
+}
+
+// Hello sets what is called when somebody begins to connect, before a request can be sent; nil for nothing.
+func (p *Provider) Hello(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hello = f
 }
 
 // Grants sets the scope that token answers have from now on; nil leaves it out, as RFC 6749 permits if it is what was asked for.
@@ -120,6 +161,27 @@ func (p *Provider) Requests(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.count[path]
+}
+
+// Callers returns how many connections there have been.
+func (p *Provider) Callers() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.callers
+}
+
+// Exchanged returns how many requests for tokens each code has had, whatever they were answered.
+func (p *Provider) Exchanged() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.exchanged)
+}
+
+// Refresh returns the refresh token that was given for a code; empty if there is none.
+func (p *Provider) Refresh(code string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refreshes[code]
 }
 
 // Secrets returns every code and token that was given out, and the secret of the client.
@@ -168,13 +230,21 @@ func (p *Provider) give(kind string) string {
 
 // ServeHTTP answers token and revocation requests, and shows the page of a consent.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	code := r.PostFormValue("code")
 	p.mu.Lock()
 	p.count[r.URL.Path]++
+	if code != "" {
+		p.exchanged[code]++
+	}
 	answer := p.answers[r.URL.Path]
 	p.mu.Unlock()
-	if answer != nil && answer(w, r) {
-		return
+	if answer == nil || !answer(w, r) {
+		p.Answer(w, r)
 	}
+}
+
+// Answer answers as the provider does by itself, for an Answer that needs to know when that was.
+func (p *Provider) Answer(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/authorize" {
 		p.authorize(w, r)
 		return
@@ -195,7 +265,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/token" && r.PostFormValue("grant_type") == "authorization_code":
 		p.exchange(w, r)
 	case r.URL.Path == "/token" && r.PostFormValue("grant_type") == "refresh_token":
-		p.refresh(w, r)
+		p.renew(w, r)
 	case r.URL.Path == "/revoke":
 		p.revoke(r.PostFormValue("token"))
 		w.WriteHeader(http.StatusOK)
@@ -214,10 +284,10 @@ func (p *Provider) exchange(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.serial++
-	p.issue(w, &token{family: p.serial, scope: c.scope})
+	p.refreshes[r.PostFormValue("code")] = p.issue(w, &token{family: p.serial, scope: c.scope})
 }
 
-func (p *Provider) refresh(w http.ResponseWriter, r *http.Request) {
+func (p *Provider) renew(w http.ResponseWriter, r *http.Request) {
 	old := p.tokens[r.PostFormValue("refresh_token")]
 	if old == nil || old.revoked || old.spent {
 		if old != nil && old.spent { // somebody has a token that was rotated
@@ -230,8 +300,8 @@ func (p *Provider) refresh(w http.ResponseWriter, r *http.Request) {
 	p.issue(w, &token{family: old.family, scope: old.scope})
 }
 
-// issue answers with tokens of a grant.
-func (p *Provider) issue(w http.ResponseWriter, g *token) {
+// issue answers with tokens of a grant, and returns the refresh token.
+func (p *Provider) issue(w http.ResponseWriter, g *token) (refresh string) {
 	access, refresh := p.give("access"), p.give("refresh")
 	p.tokens[refresh], p.access[access] = g, g
 	out := map[string]any{"access_token": access, "refresh_token": refresh, "token_type": "Bearer"}
@@ -242,6 +312,7 @@ func (p *Provider) issue(w http.ResponseWriter, g *token) {
 		out["expires_in"] = p.expires
 	}
 	reply(w, http.StatusOK, out)
+	return refresh
 }
 
 func (p *Provider) revoke(value string) {
@@ -265,7 +336,7 @@ func reply(w http.ResponseWriter, code int, body map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body)
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // texts and numbers; a client that left needs no answer
 }
 
 // Secret is the name of the Secret of Manifest.

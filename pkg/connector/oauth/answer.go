@@ -69,7 +69,11 @@ func parse(contentType string, raw []byte) (a answer, understood bool) {
 		}
 		a.tokens = members{}
 		for name := range form {
-			a.tokens[name], _ = json.Marshal(form.Get(name))
+			text, err := json.Marshal(form.Get(name))
+			if err != nil {
+				return answer{}, false
+			}
+			a.tokens[name] = text
 		}
 	} else {
 		return answer{}, false

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -275,7 +276,7 @@ func TestFailures(t *testing.T) {
 func TestGrants(t *testing.T) {
 	p := newRemote(t, false)
 	c := p.client()
-	in := func(d time.Duration) time.Time { return now.Add(d) }
+	in := now.Add
 	var none time.Time
 	for _, r := range []struct {
 		name, body     string
@@ -351,9 +352,7 @@ func TestRequests(t *testing.T) {
 	} {
 		for _, authentication := range []v1alpha1.ConnectorClientAuthentication{"", v1alpha1.ClientSecretBasic, v1alpha1.ClientSecretPost} {
 			want, basic := url.Values{}, ""
-			for name, value := range r.want {
-				want[name] = value
-			}
+			maps.Copy(want, r.want)
 			if authentication == v1alpha1.ClientSecretPost {
 				want["client_id"], want["client_secret"] = []string{"client:1"}, []string{theSecret}
 			} else {
@@ -412,11 +411,23 @@ func TestRevoke(t *testing.T) {
 		body   string
 		want   Class // empty: revoked
 	}{
-		{200, "", ""}, {204, "", ""}, {200, `{"ok":true,"revoked":true}`, ""}, {200, "<html>", ""},
-		{400, `{"error":"invalid_grant"}`, ""}, {200, `{"ok":false,"error":"token_revoked"}`, ""},
-		{200, `{"ok":false,"error":"fatal_error"}`, Transient}, {200, `{"ok":false}`, Rejected},
-		{400, `{"error":"unsupported_token_type"}`, Misconfigured}, {401, `{"error":"invalid_client"}`, Misconfigured}, {404, "", Misconfigured}, {302, "", Misconfigured},
-		{400, "", Rejected}, {400, `{"error":"invalid_request"}`, Rejected}, {503, `{"error":"invalid_grant"}`, Transient}, {429, "", Transient}, {403, "<html>", Transient},
+		{200, "", ""},
+		{204, "", ""},
+		{200, `{"ok":true,"revoked":true}`, ""},
+		{200, "<html>", ""},
+		{400, `{"error":"invalid_grant"}`, ""},
+		{200, `{"ok":false,"error":"token_revoked"}`, ""},
+		{200, `{"ok":false,"error":"fatal_error"}`, Transient},
+		{200, `{"ok":false}`, Rejected},
+		{400, `{"error":"unsupported_token_type"}`, Misconfigured},
+		{401, `{"error":"invalid_client"}`, Misconfigured},
+		{404, "", Misconfigured},
+		{302, "", Misconfigured},
+		{400, "", Rejected},
+		{400, `{"error":"invalid_request"}`, Rejected},
+		{503, `{"error":"invalid_grant"}`, Transient},
+		{429, "", Transient},
+		{403, "<html>", Transient},
 	} {
 		p.answer = row{status: r.status, body: r.body}.write
 		if _, err := p.do(t, c, revocation, 1); (err == nil) != (r.want == "") || err != nil && err.Class != r.want {
@@ -592,7 +603,7 @@ func (c *counted) Read(p []byte) (int, error) {
 func TestLongAnswer(t *testing.T) {
 	answer := &counted{Reader: strings.NewReader(strings.Repeat(" ", 4*maxAnswer))}
 	c := New(Options{Clock: clocktesting.NewFakePassiveClock(now), Transport: roundTripper(func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(answer)}, nil
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(answer)}, nil
 	})})
 	_, err := c.Refresh(t.Context(), Endpoint{TokenURL: "https://example.com"}, theToken)
 	if e, ok := errors.AsType[*Error](err); !ok || e.Class != Transient || answer.n != maxAnswer+1 {

@@ -119,6 +119,9 @@ func (h *Hub) begin(ctx context.Context, c *v1alpha1.Connection, p *v1alpha1.Con
 	}
 	err = h.vault.change(ctx, c.UID, func(d *document) error {
 		d.Namespace, d.Name = c.Namespace, c.Name
+		if d.Parked != nil && !h.o.Clock.Now().Before(d.Parked.Until) { // nobody can claim them any more
+			d.Parked = nil
+		}
 		d.Begun++
 		next.Number = d.Begun
 		d.Pending = &next

@@ -27,23 +27,23 @@ type reason string
 
 // Reasons of a callback. Each is an error, too.
 const (
-	invalidState     reason = "invalid_state"
-	consentExpired   reason = "consent_expired"
-	storageFailed    reason = "storage_failed"
-	accessDenied     reason = "access_denied"
-	providerRejected reason = "provider_rejected"
-	missingCode      reason = "missing_code"
-	// connectionMissing: the connection is gone. connectionUnprotected: it lacks the finalizer without which its tokens would be left behind.
-	connectionMissing     reason = "connection_missing"
-	connectionUnprotected reason = "connection_unprotected"
-	connectionMismatch    reason = "connection_mismatch"
-	providerUnavailable   reason = "provider_unavailable"
-	providerChanged       reason = "provider_changed"
-	modeChanged           reason = "mode_changed"
-	exchangeFailed        reason = "exchange_failed"
-	scopesDenied          reason = "scopes_denied"
-	consentSuperseded     reason = "consent_superseded"
-	disconnected          reason = "disconnected"
+	errInvalidState     reason = "invalid_state"
+	errConsentExpired   reason = "consent_expired"
+	errStorageFailed    reason = "storage_failed"
+	errAccessDenied     reason = "access_denied"
+	errProviderRejected reason = "provider_rejected"
+	errMissingCode      reason = "missing_code"
+	// errConnectionMissing: the connection is gone. errConnectionUnprotected: it lacks the finalizer without which its tokens would be left behind.
+	errConnectionMissing     reason = "connection_missing"
+	errConnectionUnprotected reason = "connection_unprotected"
+	errConnectionMismatch    reason = "connection_mismatch"
+	errProviderUnavailable   reason = "provider_unavailable"
+	errProviderChanged       reason = "provider_changed"
+	errModeChanged           reason = "mode_changed"
+	errExchangeFailed        reason = "exchange_failed"
+	errScopesDenied          reason = "scopes_denied"
+	errConsentSuperseded     reason = "consent_superseded"
+	errDisconnected          reason = "disconnected"
 )
 
 // Error returns the reason itself.
@@ -63,7 +63,7 @@ func (h *Hub) callback(w http.ResponseWriter, r *http.Request, _ []byte) {
 	} else {
 		why, ok := errors.AsType[reason](err)
 		if !ok {
-			why = storageFailed
+			why = errStorageFailed
 			klog.FromContext(r.Context()).Error(err, "The callback of a consent failed")
 		}
 		back.Set("status", "error")
@@ -81,12 +81,12 @@ func (h *Hub) callback(w http.ResponseWriter, r *http.Request, _ []byte) {
 func (h *Hub) comeBack(ctx context.Context, q url.Values) (*v1alpha1.Connection, string, error) {
 	for _, values := range q {
 		if len(values) > 1 { // RFC 6749, section 3.1
-			return nil, "", invalidState
+			return nil, "", errInvalidState
 		}
 	}
 	uid, nonce, err := h.readToken(forState, q.Get("state"))
 	if err != nil {
-		return nil, "", invalidState
+		return nil, "", errInvalidState
 	}
 	asked, where, err := h.take(ctx, uid, nonce)
 	if err != nil {
@@ -100,19 +100,19 @@ func (h *Hub) comeBack(ctx context.Context, q url.Values) (*v1alpha1.Connection,
 		return nil, "", err
 	}
 	if !issuedBy(p, q.Get("iss")) {
-		return nil, "", providerRejected
+		return nil, "", errProviderRejected
 	}
 	endpoint, err := h.endpoint(ctx, c.Namespace, &asked.Client)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "A consent cannot be used", "connection", klog.KObj(c))
-		return nil, "", providerUnavailable
+		return nil, "", errProviderUnavailable
 	}
 	// Once: whatever comes of it, the code is spent. What the client leaves does not end it, or the tokens would be nobody's.
 	ctx = context.WithoutCancel(ctx)
 	got, err := h.client.Exchange(ctx, endpoint, q.Get("code"), h.RedirectURI(), asked.Verifier)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "The code of a consent could not be exchanged", "connection", klog.KObj(c))
-		return nil, "", exchangeFailed
+		return nil, "", errExchangeFailed
 	}
 	tokens, err := granted(asked, got)
 	if err != nil {
@@ -133,18 +133,18 @@ func (h *Hub) take(ctx context.Context, uid types.UID, nonce []byte) (*pending, 
 		taken = d.Pending
 		where = place{d.Namespace, d.Name}
 		if taken == nil || !bytes.Equal(taken.Nonce, nonce) {
-			return invalidState
+			return errInvalidState
 		}
 		d.Pending = nil
 		return nil
 	})
 	switch {
 	case errors.Is(err, errGone):
-		return nil, place{}, disconnected
+		return nil, place{}, errDisconnected
 	case err != nil:
 		return nil, place{}, err
 	case !h.o.Clock.Now().Before(taken.Expires):
-		return nil, place{}, consentExpired
+		return nil, place{}, errConsentExpired
 	}
 	return taken, where, nil
 }
@@ -153,11 +153,11 @@ func (h *Hub) take(ctx context.Context, uid types.UID, nonce []byte) (*pending, 
 func answered(q url.Values) error {
 	switch code := q.Get("error"); {
 	case code == "access_denied":
-		return accessDenied
+		return errAccessDenied
 	case code != "":
-		return providerRejected
+		return errProviderRejected
 	case q.Get("code") == "":
-		return missingCode
+		return errMissingCode
 	}
 	return nil
 }
@@ -167,22 +167,22 @@ func (h *Hub) still(ctx context.Context, where place, uid types.UID, a *ask) (*v
 	c, err := h.o.Connections.Get(resource.AsServer(ctx, where.namespace), where.name)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && stale(c, uid):
-		return nil, nil, connectionMissing
+		return nil, nil, errConnectionMissing
 	case err != nil:
 		return nil, nil, err
 	case !protected(c):
-		return nil, nil, connectionUnprotected
+		return nil, nil, errConnectionUnprotected
 	case connector.SubjectDigest(c.Spec.Subject.Issuer, c.Spec.Subject.Subject) != a.Owner || c.Spec.ProviderRef.Name != a.Provider:
-		return nil, nil, connectionMismatch
+		return nil, nil, errConnectionMismatch
 	case c.Spec.Mode != a.Mode:
-		return nil, nil, modeChanged
+		return nil, nil, errModeChanged
 	}
 	p, err := h.provider(ctx, c.Namespace, a.Provider)
 	if err != nil {
-		return nil, nil, providerUnavailable
+		return nil, nil, errProviderUnavailable
 	}
 	if p.UID != a.ProviderUID || connector.AuthorityDigest(p) != a.Authority {
-		return nil, nil, providerChanged
+		return nil, nil, errProviderChanged
 	}
 	return c, p, nil
 }
@@ -208,7 +208,7 @@ func granted(asked *pending, got *oauth.Grant) (*grant, error) {
 		scopes = got.Scopes
 	}
 	if got.ScopesStated && len(scopes) == 0 || !connector.Covers(scopes, asked.Scopes) {
-		return nil, scopesDenied
+		return nil, errScopesDenied
 	}
 	return &grant{ask: asked.ask, Access: got.AccessToken.Reveal(), Refresh: got.RefreshToken.Reveal(), Type: got.TokenType, Granted: scopes, Expires: got.Expires}, nil
 }
@@ -221,13 +221,13 @@ func (h *Hub) park(ctx context.Context, uid types.UID, g *grant) (completion str
 	}
 	err = h.vault.change(ctx, uid, func(d *document) error {
 		if d.Parked != nil && d.Parked.Number > g.Number || d.Grant != nil && d.Grant.Number > g.Number {
-			return consentSuperseded
+			return errConsentSuperseded
 		}
 		d.Parked = &parked{grant: *g, Completion: digest, Until: h.o.Clock.Now().Add(consentLife).Truncate(time.Second)}
 		return nil
 	})
 	if errors.Is(err, errGone) {
-		err = disconnected
+		err = errDisconnected
 	}
 	return completion, err
 }

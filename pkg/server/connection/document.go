@@ -15,6 +15,7 @@ import (
 	"github.com/platform-ai/platform/pkg/connector"
 	"github.com/platform-ai/platform/pkg/storage/custody"
 	"github.com/platform-ai/platform/pkg/storage/engine"
+	"github.com/platform-ai/platform/pkg/storage/object"
 )
 
 // document is what custody has of a connection. It is written as JSON, so members are added and never renamed.
@@ -136,10 +137,10 @@ func (v vault) load(uid types.UID) (*document, int64, error) {
 	return d, row.Version, nil
 }
 
-// isConflict reports whether another change of a document came first.
+// isConflict reports whether another change of a document, or of the connection that is committed with it, came first.
 func isConflict(err error) bool {
 	_, is := errors.AsType[*custody.ConflictError](err)
-	return is
+	return is || object.IsConflict(err)
 }
 
 // encode returns the document as custody keeps it.

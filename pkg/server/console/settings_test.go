@@ -25,7 +25,11 @@ func TestConnectorsPage(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		h.Wrap(listener, listener).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, nil))
-		return w.Result()
+		resp := w.Result()
+		if err := resp.Body.Close(); err != nil { // its header alone is looked at
+			t.Fatal(err)
+		}
+		return resp
 	}
 	const query = "?status=pending&connection=github-0123&namespace=team"
 	for _, method := range []string{http.MethodGet, http.MethodHead} {

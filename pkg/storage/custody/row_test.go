@@ -16,9 +16,9 @@ import (
 // What follows was written by the first version of this package, under the key of bytes 0 to 31.
 const (
 	oldUID     types.UID = "0b0e7a52-6f1c-4a43-9e5d-3f3d9b1d7c11"
-	oldVersion           = 7
-	oldData              = `{"access_token":"old"}`
-	oldRow               = "01010000000000000007c9bc3998cec36412fa7bcd7e6daeb8f61b9087e642cd7425f050f65dc90e05e6eea5840aa8dba3bb14f300aa9c8d4368cc3b9963bd8daa8077826f51d1cc1e6418c0961906a7accf03f5a451d28ef0bc6439e69424458c326863b419b09db3ce2e6309c705e0da84b7475ea9e939e4d8d4bb9c829f9d"
+	oldVersion int64     = 7
+	oldData    string    = `{"access_token":"old"}`
+	oldRow     string    = "01010000000000000007c9bc3998cec36412fa7bcd7e6daeb8f61b9087e642cd7425f050f65dc90e05e6eea5840aa8dba3bb14f300aa9c8d4368cc3b9963bd8daa8077826f51d1cc1e6418c0961906a7accf03f5a451d28ef0bc6439e69424458c326863b419b09db3ce2e6309c705e0da84b7475ea9e939e4d8d4bb9c829f9d"
 )
 
 func oldKeys(t testing.TB) *Keys {

@@ -74,7 +74,7 @@ func TestConsent(t *testing.T) {
 	}
 
 	ann.Do(http.MethodDelete, "/api/v1/connections/"+linked.Name, "").Want(t, http.StatusNoContent)
-	kit.Await(t, "the end of the connection", func() bool { return ann.Get("/api/v1/connections/"+linked.Name).Code == http.StatusNotFound })
+	w.gone(ann, linked.Name)
 	if got := w.provider.Revoked(); len(got) != 2 || !strings.HasPrefix(got[0], "refresh-") || got[0] == got[1] {
 		t.Errorf("revoked: %v", got)
 	}
@@ -150,7 +150,7 @@ func TestCallbackReasons(t *testing.T) {
 
 	left := w.connect(ann, "")
 	ann.Do(http.MethodDelete, "/api/v1/connections/"+left.Connection.Name, "").Want(t, http.StatusNoContent)
-	kit.Await(t, "the end of the connection", func() bool { return ann.Get("/api/v1/connections/"+left.Connection.Name).Code == http.StatusNotFound })
+	w.gone(ann, left.Connection.Name)
 	w.refused(w.provider.Consent(t, left.AuthorizeURL), "disconnected")
 }
 
@@ -258,7 +258,7 @@ func TestCompletion(t *testing.T) {
 	// A token that is short, and nothing to refresh it with.
 	w.provider.Answers("/token", func(rw http.ResponseWriter, _ *http.Request) bool {
 		rw.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(rw, `{"access_token":"short-canary","token_type":"bearer","expires_in":60}`)
+		_, _ = fmt.Fprint(rw, `{"access_token":"short-canary","token_type":"bearer","expires_in":60}`)
 		return true
 	})
 	begun := w.connect(ann, "")
@@ -285,7 +285,7 @@ func TestCompletion(t *testing.T) {
 	begun = w.connect(ann, "")
 	finish(begun, w.consent(begun.AuthorizeURL), "16 earlier grants")
 	ann.Do(http.MethodDelete, "/api/v1/connections/"+begun.Connection.Name, "").Want(t, http.StatusNoContent)
-	kit.Await(t, "the end of the connection", func() bool { return ann.Get("/api/v1/connections/"+begun.Connection.Name).Code == http.StatusNotFound })
+	w.gone(ann, begun.Connection.Name)
 	if got := len(w.provider.Revoked()); got != 17 {
 		t.Errorf("%d grants were revoked, want 17", got)
 	}

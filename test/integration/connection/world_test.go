@@ -11,9 +11,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,31 +44,48 @@ type world struct {
 	tokens   *tokenservice.Service
 	clock    *quickclock.Ahead
 	audit    string // the file
+	metrics  *prometheus.Registry
 }
 
+// newWorld starts a server and a provider, whose manifest has further lines.
 func newWorld(t *testing.T, lines ...string) *world {
 	t.Helper()
-	w := &world{provider: oauthprovider.New(t), tokens: tokenservice.New(t), clock: &quickclock.Ahead{}}
+	p := oauthprovider.New(t)
+	w := emptyWorld(t, p.Transport())
+	w.provider = p
+	w.apply(lines...)
+	return w
+}
+
+// emptyWorld starts a server that reaches providers by a transport, with the Secret of their client, and no provider yet.
+func emptyWorld(t *testing.T, transport http.RoundTripper) *world {
+	t.Helper()
+	w := &world{tokens: tokenservice.New(t), clock: &quickclock.Ahead{}, metrics: prometheus.NewRegistry()}
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.Platform = standalone.NewPlatform(t, "exit 0", standalone.OnAPort(t), func(o *standalone.Options) {
-		o.Clock = w.clock
-		o.Connectors.Enabled, o.Connectors.CallbackBase, o.Connectors.Transport = true, base, w.provider.Transport()
-		o.Identity = external.Options{
-			OIDC:         external.OIDC{Issuer: w.tokens.URL, Audience: "platform", JWKSURL: w.tokens.URL, AllowedSubjects: []string{"user-*"}, Namespace: "team"},
-			ContextToken: external.ContextToken{Profile: external.ProfileTransactionToken, Issuer: w.tokens.URL, Audience: "platform", JWKSURL: w.tokens.URL, Mode: "enforce"},
-		}
+		o.Clock, o.Metrics = w.clock, w.metrics
+		o.Connectors.Enabled, o.Connectors.CallbackBase, o.Connectors.Transport = true, base, transport
+		o.Identity = identity(w.tokens.URL)
 		w.audit = filepath.Join(o.DataDir, "audit.log")
 		o.AuditLog, o.AuditPolicy = w.audit, policy
 	})
 	w.Namespaces(t, "team")
 	w.secret()
-	w.apply(lines...)
 	return w
 }
 
+// identity lets the people of an issuer in.
+func identity(issuer string) external.Options {
+	return external.Options{
+		OIDC:         external.OIDC{Issuer: issuer, Audience: "platform", JWKSURL: issuer, AllowedSubjects: []string{"user-*"}, Namespace: "team"},
+		ContextToken: external.ContextToken{Profile: external.ProfileTransactionToken, Issuer: issuer, Audience: "platform", JWKSURL: issuer, Mode: "enforce"},
+	}
+}
+
+// secret makes the Secret of the client.
 func (w *world) secret() {
 	w.T.Helper()
 	_, err := w.Kubernetes(w.T).CoreV1().Secrets("team").Create(w.T.Context(), &corev1.Secret{
@@ -80,8 +99,14 @@ func (w *world) secret() {
 // apply writes the provider, with further lines below spec.oauth, and waits until it can be used.
 func (w *world) apply(lines ...string) *v1alpha1.ConnectorProvider {
 	w.T.Helper()
+	return w.applied(oauthprovider.Manifest(lines...))
+}
+
+// applied writes a provider, and waits until it can be used.
+func (w *world) applied(manifest string) *v1alpha1.ConnectorProvider {
+	w.T.Helper()
 	p := &v1alpha1.ConnectorProvider{}
-	if err := yaml.UnmarshalStrict([]byte(oauthprovider.Manifest(lines...)), p); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(manifest), p); err != nil {
 		w.T.Fatal(err)
 	}
 	all := w.API().ConnectorProviders("team")
@@ -116,6 +141,30 @@ func (w *world) person(subject string) *standalone.Client {
 	return c
 }
 
+// The counters of connections.
+const (
+	consents    = "platform_connections_consents_total"
+	revocations = "platform_connections_revocations_total"
+)
+
+// counted returns a counter of connections.
+func (w *world) counted(name, outcome string) int {
+	w.T.Helper()
+	if w.metrics != nil {
+		return int(standalone.Measured(w.T, w.metrics, name, outcome))
+	}
+	code, body := host.Get(w.T, w.Admin, "/metrics", "")
+	if code != http.StatusOK {
+		w.T.Fatalf("metrics: %d %s", code, body)
+	}
+	for line := range strings.Lines(body) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+`{outcome="`+outcome+`"} `); ok {
+			return kit.Must[int](w.T)(strconv.Atoi(value))
+		}
+	}
+	return 0
+}
+
 // connections are the connections as an administrator sees them.
 func (w *world) connections() typed.ConnectionInterface { return w.API().Connections("team") }
 
@@ -147,16 +196,28 @@ func (w *world) connect(c *standalone.Client, mode string) answer {
 	return a
 }
 
-// back sends a browser back to the server, and returns where it is sent then. It follows nothing.
-func (w *world) back(address string) *url.URL {
+// browser is a client of the browser of a person, who need not be known. It follows nothing.
+func (w *world) browser() *standalone.Client {
+	w.T.Helper()
+	b := w.Stranger(w.T)
+	b.HTTP.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return b
+}
+
+// local returns the path of an address of the server as browsers know it.
+func (w *world) local(address string) string {
 	w.T.Helper()
 	path, ok := strings.CutPrefix(address, base)
 	if !ok {
-		w.T.Fatalf("the provider was told to send people to %s", address)
+		w.T.Fatalf("people are sent to %s", address)
 	}
-	browser := w.Stranger(w.T)
-	browser.HTTP.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp := browser.Open(w.T.Context(), http.MethodGet, path, "")
+	return path
+}
+
+// back sends a browser back to the server, and returns where it is sent then. It follows nothing.
+func (w *world) back(address string) *url.URL {
+	w.T.Helper()
+	resp := w.browser().Open(w.T.Context(), http.MethodGet, w.local(address), "")
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("Referrer-Policy") != "no-referrer" {
 		w.T.Fatalf("callback: %s %v", resp.Status, resp.Header)
@@ -171,7 +232,27 @@ func (w *world) back(address string) *url.URL {
 // consent has a person consent at the provider, and returns the completion token.
 func (w *world) consent(authorizeURL string) string {
 	w.T.Helper()
-	to := w.back(w.provider.Consent(w.T, authorizeURL))
+	return w.parked(w.provider.Consent(w.T, authorizeURL))
+}
+
+// consented does the same, and returns the refresh token that the provider gave, too.
+func (w *world) consented(authorizeURL string) (completion, refresh string) {
+	w.T.Helper()
+	address := w.provider.Consent(w.T, authorizeURL)
+	completion = w.parked(address)
+	return completion, w.provider.Refresh(w.parameter(address, "code"))
+}
+
+// parameter returns a parameter of an address.
+func (w *world) parameter(address, name string) string {
+	w.T.Helper()
+	return kit.Must[*url.URL](w.T)(url.Parse(address)).Query().Get(name)
+}
+
+// parked has a browser come back with a consent that counts, and returns the completion token.
+func (w *world) parked(address string) string {
+	w.T.Helper()
+	to := w.back(address)
 	q := to.Query()
 	completion, ok := strings.CutPrefix(to.Fragment, "completion=")
 	if !ok || q.Get("status") != "pending" || q.Get("connection") == "" || q.Get("namespace") != "team" || len(q) != 3 {
@@ -204,6 +285,29 @@ func (w *world) linked(c *standalone.Client, mode string) row {
 		w.T.Fatalf("linked: %+v", got)
 	}
 	return got
+}
+
+// granted connects an account, and returns the refresh token that the provider gave, too.
+func (w *world) granted(c *standalone.Client) (linked row, refresh string) {
+	w.T.Helper()
+	a := w.connect(c, "")
+	completion, refresh := w.consented(a.AuthorizeURL)
+	return host.Decode[row](w.T, w.complete(c, a.Connection.Name, completion).Want(w.T, http.StatusOK)), refresh
+}
+
+// disconnect disconnects an account, waits until it is gone, and returns what was revoked meanwhile.
+func (w *world) disconnect(c *standalone.Client, name string) []string {
+	w.T.Helper()
+	before := len(w.provider.Revoked())
+	c.Do(http.MethodDelete, "/api/v1/connections/"+name, "").Want(w.T, http.StatusNoContent)
+	w.gone(c, name)
+	return w.provider.Revoked()[before:]
+}
+
+// gone waits until a connection is gone.
+func (w *world) gone(c *standalone.Client, name string) {
+	w.T.Helper()
+	kit.Await(w.T, "the end of the connection", func() bool { return c.Get("/api/v1/connections/"+name).Code == http.StatusNotFound })
 }
 
 // get reads a connection as the administrator.
