@@ -130,7 +130,7 @@ func TestValidate(t *testing.T) {
 		{"tool's address", func(s *spec) { s.Tools[1].HTTP.URL = "https://api.example.com/{id}" }, []string{"spec.tools[1].http.url: placeholders"}},
 		{"timeout of 0", func(s *spec) { s.Tools[1].HTTP.Timeout = new(v1alpha1.Duration("0s")) }, []string{"spec.tools[1].http.timeout: above 0"}},
 		{"long timeout", func(s *spec) { s.Tools[1].HTTP.Timeout = new(v1alpha1.Duration("10m1s")) }, []string{"spec.tools[1].http.timeout: at most 10m"}},
-		{"timeout that is none", func(s *spec) { s.Tools[1].HTTP.Timeout = new(v1alpha1.Duration("soon")) }, []string{"spec.tools[1].http.timeout: must be a duration"}},
+		{"malformed timeout", func(s *spec) { s.Tools[1].HTTP.Timeout = new(v1alpha1.Duration("soon")) }, []string{"spec.tools[1].http.timeout: must be a duration"}},
 		{"headers", func(s *spec) {
 			s.Tools[1].HTTP.Headers = map[string]string{
 				"X-A": "a", "x-a": "b", "X B": "c", "X-C": "a\nb", "X-D": strings.Repeat("d", 1025), strings.Repeat("e", 129): "", "authorization": "Bearer hush",

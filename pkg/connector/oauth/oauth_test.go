@@ -169,7 +169,7 @@ func failures() []row {
 		{name: "200 of more than 256 KiB", status: 200, body: `{"access_token":"a","x":"` + strings.Repeat("a", maxAnswer) + `"}`, refresh: Transient},
 		{name: "200 of more than 256 KiB with spaces", status: 200, body: `{"access_token":"a"}` + strings.Repeat(" ", maxAnswer), refresh: Transient},
 		{name: "200 form of something else", status: 200, header: asForm, body: "a=b", refresh: Transient},
-		{name: "200 form that is none", status: 200, header: asForm, body: "access_token=%zz", refresh: Transient},
+		{name: "200 malformed form", status: 200, header: asForm, body: "access_token=%zz", refresh: Transient},
 		{name: "200 JSON of another type of text", status: 200, header: http.Header{"Content-Type": {"text/xml"}}, body: "access_token=a", refresh: Transient},
 		// Somebody has to correct something.
 		{name: "301", status: 301, refresh: Misconfigured},
@@ -477,7 +477,7 @@ func TestBrokenConnections(t *testing.T) {
 	}{
 		"closed at once":        {false, hijacked(""), Unknown},
 		"no HTTP":               {false, hijacked("SECRET\r\n\r\n"), Unknown},
-		"a header that is none": {false, hijacked("HTTP/1.1 200 OK\r\nSECRET\r\n\r\n"), Unknown},
+		"malformed header": {false, hijacked("HTTP/1.1 200 OK\r\nSECRET\r\n\r\n"), Unknown},
 		"half an answer":        {false, hijacked("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"access_token\":\"a\"}"), Unknown},
 		"half a refusal":        {false, hijacked("HTTP/1.1 400 Bad\r\nContent-Length: 100\r\n\r\n{\"error\":\"invalid_grant\"}"), Rejected},
 		"half of a busy answer": {false, hijacked("HTTP/1.1 503 Busy\r\nContent-Length: 100\r\n\r\n"), Transient},

@@ -17,9 +17,6 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// maxProviderName is how long the name of a provider may be: it is a label of connections.
-const maxProviderName = 63
-
 // providers returns the resource connectorproviders. Persons see which services there are; a provider decides where their tokens are sent,
 // so only operators write them.
 func (o *Options) providers() resource.Resource {
@@ -47,11 +44,7 @@ func (o *Options) providers() resource.Resource {
 		},
 		Shape: resource.Kept[*v1alpha1.ConnectorProvider]{
 			Validate: func(_ context.Context, p *v1alpha1.ConnectorProvider) field.ErrorList {
-				errs := connector.Validate(p)
-				if len(p.Name) > maxProviderName {
-					errs = append(errs, field.TooLong(field.NewPath("metadata", "name"), "", maxProviderName))
-				}
-				return errs
+				return connector.Validate(p)
 			},
 		},
 	}
