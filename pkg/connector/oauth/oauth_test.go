@@ -477,7 +477,7 @@ func TestBrokenConnections(t *testing.T) {
 	}{
 		"closed at once":        {false, hijacked(""), Unknown},
 		"no HTTP":               {false, hijacked("SECRET\r\n\r\n"), Unknown},
-		"malformed header": {false, hijacked("HTTP/1.1 200 OK\r\nSECRET\r\n\r\n"), Unknown},
+		"malformed header":      {false, hijacked("HTTP/1.1 200 OK\r\nSECRET\r\n\r\n"), Unknown},
 		"half an answer":        {false, hijacked("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"access_token\":\"a\"}"), Unknown},
 		"half a refusal":        {false, hijacked("HTTP/1.1 400 Bad\r\nContent-Length: 100\r\n\r\n{\"error\":\"invalid_grant\"}"), Rejected},
 		"half of a busy answer": {false, hijacked("HTTP/1.1 503 Busy\r\nContent-Length: 100\r\n\r\n"), Transient},
