@@ -214,7 +214,7 @@ func TestRESTAbsent(t *testing.T) {
 	t.Parallel()
 	s := standalone.Start(t)
 	c := s.REST(t, "default", "vi", "view")
-	for _, path := range []string{"/api/v1/connections/x", "/api/v1/security/findings/x", "/api/v1/monitors/events"} {
+	for _, path := range []string{"/api/v1/security/findings/x", "/api/v1/monitors/events"} {
 		c.Get(path).Problem(t, 501, "not supported by this version")
 		s.Stranger(t).Get(path).Problem(t, 401, "Unauthorized")
 		s.Stranger(t).With("Authorization", "Bearer x").Get(path).Problem(t, 401, "Unauthorized")

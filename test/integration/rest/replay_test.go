@@ -213,7 +213,8 @@ var beside = map[string]string{
 // is not built yet answers 501.
 func TestRESTDocumentIsTrue(t *testing.T) {
 	t.Parallel()
-	p, _ := standalone.WithChat(t, `{models: [scripted-1], turns: [{reply: {text: Hello.}}]}`)
+	people := newAccounts(t)
+	p, _ := standalone.WithChat(t, `{models: [scripted-1], turns: [{reply: {text: Hello.}}]}`, people.configure)
 	s, client := p.Server, p.Core(t)
 	family := s.RESTFamily(t)
 	leader, worker := family["lead"], family["a"]
@@ -257,6 +258,7 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 
 	r.monitors(client)
 	r.gateways(client, s.Kubernetes(t))
+	r.connections(people, client, s.Kubernetes(t))
 
 	// Chats and sessions.
 	post("/api/v1/chat", `{"message":"hello","sessionId":"talk"}`)
