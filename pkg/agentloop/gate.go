@@ -63,6 +63,8 @@ type ApprovalRequest struct {
 	Action, RiskSummary string
 	// Severity may be empty.
 	Severity v1alpha1.EventSeverity
+	// Effect is the ToolEffect that the server has reserved for the call; empty for a call without one.
+	Effect string
 	// Uncertain is set if this run has made the same call before, and nobody knows whether it was carried out.
 	Uncertain bool
 }
@@ -81,6 +83,9 @@ func (g *Gate) RequestApproval(ctx context.Context, r tool.ApprovalRequest) (too
 	}
 	q, err := g.request(r.Tool, string(r.Arguments))
 	if err != nil {
+		return tool.ApprovalAnswer{}, err
+	}
+	if q.Effect, err = g.tools.Reserve(ctx, q.Tool.Name, q.Arguments); err != nil {
 		return tool.ApprovalAnswer{}, err
 	}
 	q.Action, q.RiskSummary, q.Severity = r.Action, r.RiskSummary, r.Severity
@@ -115,10 +120,13 @@ func (g *Gate) request(name, arguments string) (ApprovalRequest, error) {
 	return ApprovalRequest{Tool: d, CallID: g.callID, Arguments: raw, ArgsDigest: digest, Uncertain: g.uncertain[name+" "+digest]}, nil
 }
 
-// spend returns the decision about a call and uses it up.
-func (g *Gate) spend(ctx context.Context, q ApprovalRequest) (approval.Answer, error) {
+// spend returns the decision about a call and uses it up. The error is a *tool.Error if nobody can be asked for this call.
+func (g *Gate) spend(ctx context.Context, q ApprovalRequest) (d approval.Answer, err error) {
 	if d, ok := g.unspent.Spend(q.Tool.Name, q.ArgsDigest); ok {
 		return d, nil
+	}
+	if q.Effect, err = g.tools.Reserve(ctx, q.Tool.Name, q.Arguments); err != nil {
+		return d, err
 	}
 	return g.Ask(ctx, q)
 }
@@ -134,6 +142,9 @@ func (l *loop) callGated(ctx context.Context, c llm.ToolCall, said string) (tool
 	}
 	q.Action = said
 	d, err := g.spend(ctx, q)
+	if refused, ok := errors.AsType[*tool.Error](err); ok {
+		return l.notMade(c, refused), nil
+	}
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -65,15 +65,18 @@ func ID(namespace, task string, uid types.UID, tool, argsDigest, specDigest stri
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// KeyPrefix returns what the de-duplication keys of all events of an approval begin with.
+func KeyPrefix(id string) string { return "approval/" + id + "/" }
+
 // RequestKey returns the de-duplication key of the event that requests an approval.
-func RequestKey(id string) string { return "approval/" + id + "/requested" }
+func RequestKey(id string) string { return KeyPrefix(id) + "requested" }
 
 // DecisionKey returns the de-duplication key of the event that ends an approval. It is the same for every decision.
-func DecisionKey(id string) string { return "approval/" + id + "/decision" }
+func DecisionKey(id string) string { return KeyPrefix(id) + "decision" }
 
 // OutcomeKey returns the de-duplication key of the event that reports an outcome.
 func OutcomeKey(id string, o v1alpha1.ApprovalOutcome) string {
-	return "approval/" + id + "/execution/" + string(o)
+	return KeyPrefix(id) + "execution/" + string(o)
 }
 
 // OutcomeKeys returns the de-duplication keys of all events that report an outcome.

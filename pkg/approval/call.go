@@ -28,6 +28,8 @@ type Call struct {
 	Parameters        json.RawMessage
 	// Object is the Tool that the call uses; nil for a built-in tool.
 	Object *v1alpha1.Tool
+	// Effect is the ToolEffect that was reserved for the call; empty for a call without one.
+	Effect string
 	// ID is the model's id of the waiting call.
 	ID string
 	// Arguments are the arguments as people may see them; the caller has already removed the secrets of the
@@ -55,7 +57,7 @@ func (c Call) Event() (e *v1alpha1.ExecutionEvent, id string, err error) {
 		TargetTool: c.Tool, ToolCallID: c.ID, TargetArgsDigest: c.ArgsDigest, TargetSpecDigest: digest,
 		TargetArgsPreview: &apiextensionsv1.JSON{Raw: Preview(c.Arguments)},
 		Binding: &v1alpha1.ApprovalBinding{
-			TaskAttempt: int32(c.Attempt), Request: int32(c.Request), Tool: c.bound(), CallIDDigest: hex.EncodeToString(call[:]),
+			TaskAttempt: int32(c.Attempt), Request: int32(c.Request), Tool: c.bound(), Effect: c.Effect, CallIDDigest: hex.EncodeToString(call[:]),
 		},
 	}
 	if c.Timeout > 0 {
@@ -88,17 +90,21 @@ func (c Call) Survives(a *v1alpha1.Approval) bool {
 	if a.Spec.TaskUID != c.TaskUID || a.Spec.TargetTool != c.Tool || !ptr.Equal(b.Tool, c.bound()) {
 		return false
 	}
-	c.Attempt, c.Request = int(b.TaskAttempt), int(b.Request)
+	c.Attempt, c.Request, c.Effect = int(b.TaskAttempt), int(b.Request), b.Effect
 	digest, err := c.specDigest()
 	return err == nil && digest == a.Spec.TargetSpecDigest
 }
 
-// specDigest binds an approval to the tool as the model sees it, and to one request of one attempt. Equal
+// specDigest binds an approval to the tool as the model sees it, to one request of one attempt, and to the effect of the call. Equal
 // calls therefore have different approvals, and an approval used by an earlier call is never used again.
 func (c Call) specDigest() (string, error) {
-	raw, err := json.Marshal(map[string]any{
+	parts := map[string]any{
 		"name": c.Tool, "description": c.Description, "parameters": string(c.Parameters), "attempt": c.Attempt, "request": c.Request,
-	})
+	}
+	if c.Effect != "" {
+		parts["effect"] = c.Effect
+	}
+	raw, err := json.Marshal(parts)
 	if err != nil {
 		return "", fmt.Errorf("definition of %s: %w", c.Tool, err)
 	}

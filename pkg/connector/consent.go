@@ -4,6 +4,7 @@
 package connector
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -62,8 +63,28 @@ func AuthorityDigest(p *v1alpha1.ConnectorProvider) string {
 	if authority.Authentication == "" {
 		authority.Authentication = v1alpha1.ClientSecretBasic
 	}
-	raw, err := json.Marshal(authority)
-	if err != nil { // it has texts and a bool alone
+	return digestOf(authority)
+}
+
+// ToolDigest returns a digest of the definition of a tool. It is 64 hexadecimal digits. Fields that are left out count as their defaults.
+func ToolDigest(t *v1alpha1.ConnectorTool) string {
+	t = t.DeepCopy()
+	if h := t.HTTP; h != nil {
+		h.Method = cmp.Or(h.Method, v1alpha1.ToolPost)
+	}
+	return digestOf(t)
+}
+
+// InjectionDigest returns a digest of how tokens are sent to tools of providers: as Bearer in the header Authorization (RFC 6750). It is 64
+// hexadecimal digits.
+func InjectionDigest() string {
+	return digestOf(map[string]string{"header": "Authorization", "prefix": "Bearer "})
+}
+
+// digestOf returns a digest of the canonical JSON of a value that can be encoded.
+func digestOf(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil { // a value of this package that cannot be encoded
 		panic(err)
 	}
 	if form, err := canonical.Form(raw); err == nil {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -270,6 +271,9 @@ func check(t *testing.T, c *v1alpha1.Connection, provider, scopes, ready string,
 	err := Usable(c)
 	if e, ok := errors.AsType[*UnusableError](err); ok != (unusable != "-") || ok && (e.Reason != unusable || e.Message == "") {
 		t.Errorf("it is unusable by %v, want %q", err, unusable)
+	}
+	if once := UsableOnceRefreshed(c); unusable == v1alpha1.ReasonRefreshFailed && once != nil || unusable != v1alpha1.ReasonRefreshFailed && fmt.Sprint(once) != fmt.Sprint(err) {
+		t.Errorf("once it was refreshed, it is unusable by %v, and now by %v", once, err)
 	}
 }
 

@@ -157,3 +157,13 @@ func Usable(c *v1alpha1.Connection) error {
 	}
 	return nil
 }
+
+// UsableOnceRefreshed is Usable for who can refresh the access token: a connection that is not Ready because a refresh failed for a passing
+// reason is no error, because the next one may succeed.
+func UsableOnceRefreshed(c *v1alpha1.Connection) error {
+	err := Usable(c)
+	if why, ok := errors.AsType[*UnusableError](err); ok && why.Reason == v1alpha1.ReasonRefreshFailed {
+		return nil
+	}
+	return err
+}

@@ -44,6 +44,16 @@ func BuiltinClass(name string) (v1alpha1.ConnectorToolClass, bool) {
 	return class, ok
 }
 
+// HTTPTool returns the tool of source HTTP with a name; nil if the provider declares none.
+func HTTPTool(p *v1alpha1.ConnectorProvider, name string) *v1alpha1.ConnectorTool {
+	for i := range p.Spec.Tools {
+		if t := &p.Spec.Tools[i]; t.Name == name && t.Source == v1alpha1.ConnectorSourceHTTP {
+			return t
+		}
+	}
+	return nil
+}
+
 // everywhere is all places that have tools.
 const everywhere = builtin.Runs | builtin.Chats | builtin.APIs | builtin.Agents
 

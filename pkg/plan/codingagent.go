@@ -44,7 +44,7 @@ func (m *maker) codingAgent(ctx context.Context, t *v1alpha1.Task) error {
 	if err := m.tools(ctx, names); err != nil {
 		return err
 	}
-	p.Gated, p.ApprovalTimeout = uses.Gated, approvalTimeout(p.Agent.Spec.Coordination)
+	p.Gated, p.ApprovalTimeout = m.accounts.gated(uses), approvalTimeout(p.Agent.Spec.Coordination)
 	if err := m.system(ctx, uses); err != nil {
 		return err
 	}

@@ -63,6 +63,10 @@ type Reader interface {
 	Providers(ctx context.Context, namespace string) ([]v1alpha1.Provider, error)
 	Skill(ctx context.Context, key types.NamespacedName) (*v1alpha1.Skill, error)
 	Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.Tool, error)
+	// ConnectorProviders returns those of a namespace; for a worker, those that the bindings of its task name.
+	ConnectorProviders(ctx context.Context, namespace string) ([]v1alpha1.ConnectorProvider, error)
+	// Connection is not asked of the Reader of a worker.
+	Connection(ctx context.Context, key types.NamespacedName) (*v1alpha1.Connection, error)
 	AgentRuntime(ctx context.Context, key types.NamespacedName) (*v1alpha1.AgentRuntime, error)
 	// ConfigMapKey returns the value of a key; false if the ConfigMap lacks it.
 	ConfigMapKey(ctx context.Context, key types.NamespacedName, name string) (string, bool, error)

@@ -15,8 +15,8 @@
 //   - The Agent's skills come first, then the task's, then the system prompt. If one of them is missing, the task
 //     is refused.
 //   - The Agent's enabled tools come first, then the task's, then those that are added automatically, each name once. A
-//     built-in tool takes precedence over a Tool of the same name. A name that is neither is left out, with a note. If a Tool
-//     cannot be used, the task is refused.
+//     built-in tool takes precedence over a Tool of the same name, and a Tool over one that a ConnectorProvider of the task's namespace
+//     declares. A name that is none of these is left out, with a note. If a Tool cannot be used, the task is refused.
 //   - If a Provider's type is not supported or its key is missing, the task is refused, even if only a fallback
 //     uses that Provider.
 package plan
@@ -32,7 +32,6 @@ import (
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/plan/refusal"
-	"github.com/platform-ai/platform/pkg/support"
 )
 
 // Limits of a run of type ai where neither task nor Agent says otherwise.
@@ -61,6 +60,8 @@ type Plan struct {
 	Runtime *v1alpha1.AgentRuntime
 	// Tools are those that the model may call, in the order of Uses.
 	Tools []Tool
+	// Bindings are the linked accounts that the tools of ConnectorProviders use. A worker has them from its task.
+	Bindings []v1alpha1.TaskConnectionBinding
 	// Gated are the tools whose calls need a person's approval.
 	Gated []string
 	// Skills are the Skill objects that the run uses, each once. Their texts are a part of System.
@@ -102,14 +103,23 @@ type Candidate struct {
 // Tool is one that the model may call.
 type Tool struct {
 	Name string
-	// Object defines it; nil for a built-in tool.
-	Object *v1alpha1.Tool
+	// Object defines it, and Connector does if it is one of a ConnectorProvider; both are nil for a built-in tool.
+	Object    *v1alpha1.Tool
+	Connector *ConnectorTool
+}
+
+// ConnectorTool is a tool that the server calls with the account of the person who asked for the task.
+type ConnectorTool struct {
+	// Provider is the ConnectorProvider that declares it.
+	Provider string
+	Tool     *v1alpha1.ConnectorTool
 }
 
 // Make decides what the task runs with at a place. The error is a *refusal.Error if the task cannot run as it is
 // written; any other error comes from the Reader.
 func Make(ctx context.Context, r Reader, place Place, t *v1alpha1.Task) (*Plan, error) {
 	m := &maker{reader: r, place: place, namespace: t.Namespace, plan: &Plan{}}
+	m.accounts = &accounts{reader: r, task: t, started: place.Started, plan: m.plan}
 	if err := m.mount(ctx, t); err != nil {
 		return nil, err
 	}
@@ -164,6 +174,8 @@ type maker struct {
 	place  Place
 	// namespace is that of the run.
 	namespace string
+	// accounts is nil if no task is planned.
+	accounts *accounts
 	// withoutKeys leaves out whether API keys and credentials exist.
 	withoutKeys bool
 	// anyModel accepts that no model is named.
@@ -198,8 +210,7 @@ func (m *maker) ai(ctx context.Context, t *v1alpha1.Task) error {
 	if err := m.tools(ctx, uses.Tools); err != nil {
 		return err
 	}
-	p.Gated = uses.Gated
-	p.MayPark = len(p.Tools) > 0
+	p.Gated, p.MayPark = m.accounts.gated(uses), len(p.Tools) > 0
 	p.limit(t.Spec.AI)
 	return nil
 }
@@ -378,9 +389,4 @@ func (m *maker) variable(ctx context.Context, namespace, name string, from *core
 	default:
 		return false, nil
 	}
-}
-
-// leftOut notes a tool name that is neither built in nor a Tool.
-func (m *maker) leftOut(name string) {
-	m.plan.Notes = append(m.plan.Notes, support.UnknownTool("tools", name))
 }

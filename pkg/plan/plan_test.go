@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -92,6 +93,23 @@ func (s shelf) Skill(_ context.Context, k types.NamespacedName) (*v1alpha1.Skill
 
 func (s shelf) Tool(_ context.Context, k types.NamespacedName) (*v1alpha1.Tool, error) {
 	return read[v1alpha1.Tool](s, "tool", k)
+}
+
+func (s shelf) ConnectorProviders(_ context.Context, namespace string) ([]v1alpha1.ConnectorProvider, error) {
+	if s == nil {
+		return nil, errAway
+	}
+	var list []v1alpha1.ConnectorProvider
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		if p, ok := s[key].(*v1alpha1.ConnectorProvider); ok && p.Namespace == namespace {
+			list = append(list, *p)
+		}
+	}
+	return list, nil
+}
+
+func (s shelf) Connection(_ context.Context, k types.NamespacedName) (*v1alpha1.Connection, error) {
+	return read[v1alpha1.Connection](s, "connection", k)
 }
 
 func (s shelf) AgentRuntime(_ context.Context, k types.NamespacedName) (*v1alpha1.AgentRuntime, error) {

@@ -80,7 +80,10 @@ func PublicNetwork(a *v1alpha1.Agent) bool {
 func (m *maker) custom(ctx context.Context, key types.NamespacedName) error {
 	o, err := m.reader.Tool(ctx, key)
 	if apierrors.IsNotFound(err) {
-		m.leftOut(key.Name)
+		if found, err := m.accounts.add(ctx, key); found || err != nil {
+			return err
+		}
+		m.plan.Notes = append(m.plan.Notes, support.UnknownTool("tools", key.Name))
 		return nil
 	}
 	if err != nil {

@@ -117,6 +117,10 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 	if err != nil {
 		return nil, err
 	}
+	effects, err := o.toolEffects(g, st, stored)
+	if err != nil {
+		return nil, err
+	}
 	doors, err := door.New(door.Options{Doors: append([]door.Door{hook.Door(), hub.Door(), accounts.Door()}, o.Doors...), Metrics: o.Metrics, Sparse: log})
 	if err != nil {
 		return nil, err
@@ -167,7 +171,7 @@ func (o *Options) Config(g *genericapiserver.Config, scheme *runtime.Scheme, st 
 				Seal:      seal, CheckTask: callers.CheckTask, CheckTool: callers.CheckTool,
 				Retention: retention.Policy{Ended: o.EventRetention, Failed: o.EventRetentionFailed, Recordings: o.RecordingRetention},
 				TreeTasks: o.TreeTasks,
-				CodeHosts: hosts,
+				CodeHosts: hosts, Linked: accounts, LinkedTransport: o.Connectors.Transport, Effects: effects,
 			}),
 			Stored:      stored,
 			Transcripts: st.Transcripts,

@@ -96,5 +96,5 @@ func differs[T comparable](have, def *T) bool { return have != nil && *have != *
 // UnknownGate returns the warning for a name in approvalRequiredTools that is neither that of a built-in tool nor that of a
 // Tool: a mistake in it leaves calls without approval.
 func UnknownGate(path, name string) string {
-	return path + ": no tool \"" + name + "\" is built in or exists as a Tool of this namespace, so no call needs this approval"
+	return path + ": no tool \"" + name + "\" is built in, exists as a Tool or is declared by a ConnectorProvider of this namespace, so no call needs this approval"
 }

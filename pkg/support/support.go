@@ -227,9 +227,9 @@ func RuntimeTool(name string) string {
 	return fmt.Sprintf("tools: coding agents do not get %s; they have tools of their own", name)
 }
 
-// UnknownTool returns the warning for a name that is neither that of a built-in tool nor that of a Tool.
+// UnknownTool returns the warning for a name that is neither that of a built-in tool nor that of a Tool or of a ConnectorProvider's tool.
 func UnknownTool(path, name string) string {
-	return fmt.Sprintf("%s: no tool %q is built in or exists as a Tool of this namespace; runs leave it out", path, name)
+	return fmt.Sprintf("%s: no tool %q is built in, exists as a Tool or is declared by a ConnectorProvider of this namespace; runs leave it out", path, name)
 }
 
 // RepositoryMonitor returns the gaps of a repository monitor.

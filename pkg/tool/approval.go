@@ -34,6 +34,12 @@ type ApprovalAnswer struct {
 	Status string `json:"status"`
 }
 
+// Reserver is a tool whose calls change something elsewhere. Before people are asked to approve one, the server keeps its effect.
+type Reserver interface {
+	// Reserve returns the name of the ToolEffect of a call; empty if it needs none. A call that cannot be made is refused with an *Error.
+	Reserve(ctx context.Context, arguments json.RawMessage) (effect string, err error)
+}
+
 type approvalKey struct{}
 
 // WithApproval returns a context with the id of the approval of the call.

@@ -94,6 +94,24 @@ func (c *Catalogue) Definition(name string) (Definition, bool) {
 	return Definition{}, false
 }
 
+// Reserve has a tool keep the effect of a call for which people are to be asked, with the arguments that Check returned. It returns the name
+// of the ToolEffect; empty for a tool that has none. The error is an *Error if the call cannot be made.
+func (c *Catalogue) Reserve(ctx context.Context, name string, arguments json.RawMessage) (effect string, err error) {
+	r, ok := c.tools[name].tool.(Reserver)
+	if !ok {
+		return "", nil
+	}
+	effect, err = r.Reserve(ctx, arguments)
+	if _, known := errors.AsType[*Error](err); err == nil || known {
+		return effect, err
+	}
+	if ctx.Err() != nil {
+		return "", Errorf(TypeCancelled, "the run was stopped")
+	}
+	klog.FromContext(ctx).Error(err, "The effect of a call cannot be kept", "tool", name)
+	return "", Errorf(TypeUnavailable, "%s cannot be called now", name)
+}
+
 // Call checks the arguments, as a model wrote them, and runs the tool. It always returns a
 // result: errors are reported to the model.
 func (c *Catalogue) Call(ctx context.Context, name, arguments string) Result {

@@ -126,7 +126,7 @@ func texts(list []string) []any {
 }
 
 // records are kinds that the platform makes. No manifest has them, and their specs never change, which no schema can say.
-var records = []string{"CodeHostDelivery", "GatewayDelivery", "GatewayEvent", "MonitorCommand", "MonitorItem", "MonitorMutation", "MonitorRun", "MonitorWorkAction"}
+var records = []string{"CodeHostDelivery", "GatewayDelivery", "GatewayEvent", "MonitorCommand", "MonitorItem", "MonitorMutation", "MonitorRun", "MonitorWorkAction", "ToolEffect"}
 
 // alone are kinds of which two that say the same are refused, as the generated manifests do.
 var alone = []string{"GatewayBinding", "GatewayIdentity"}

@@ -24,7 +24,7 @@ func TestLists(t *testing.T) {
 		except   []string
 		list     string
 	}{
-		{"toolkit.Tool", "pkg/worker/tool/*", []string{"pkg/worker/tool/custom", "pkg/worker/tool/mcp"}, "pkg/worker/tools/tools.go"},
+		{"toolkit.Tool", "pkg/worker/tool/*", []string{"pkg/worker/tool/connector", "pkg/worker/tool/custom", "pkg/worker/tool/mcp"}, "pkg/worker/tools/tools.go"},
 		{"llm.Vendor", "pkg/llm/*", []string{"pkg/llm/members", "pkg/llm/transcribe", "pkg/llm/vendors", "pkg/llm/wire"}, "pkg/llm/vendors/vendors.go"},
 		{"runner.Runner", "pkg/worker/runner/*", []string{"pkg/worker/runner/runnertest"}, "pkg/worker/runners/runners.go"},
 	} {

@@ -22,7 +22,7 @@ const (
 var noTestsYet = []string{}
 
 // noExample are kinds that users do not write, because the platform makes them.
-var noExample = []string{"approval", "catalogtool", "codehostdelivery", "connection", "toolcall"}
+var noExample = []string{"approval", "catalogtool", "codehostdelivery", "connection", "toolcall", "tooleffect"}
 
 // ofControllers is the resource that only a controller may use, by its own role in manifests/base.
 const ofControllers = "usagelinks"

@@ -56,6 +56,8 @@ func (c caller) may(n need) bool {
 		return false
 	case n.resource == "connections" && n.narrowed && slices.Contains([]string{"list", "watch", "deletecollection"}, n.verb) && c.person() && c.name != owner:
 		return false
+	case verbAndResource == "create tasks/connectortool" && c.role != 'w': // only the run has the account of its requester
+		return false
 	case c.name == "administrator":
 		return true
 	case strings.HasPrefix(n.resource, "/"):
@@ -106,6 +108,8 @@ func (c caller) works(n need) bool {
 		return parent
 	case n.verb == "create":
 		return self
+	case resource == "connectorproviders": // the controller has bound the task to none
+		return false
 	case n.verb == "list" && resource == "providers":
 		return self || !n.narrowed
 	case n.children:

@@ -41,14 +41,15 @@ func (w *world) bodies() map[string]string {
 	owner := must(w.api.Tasks("team").Get(w.t.Context(), "mine", metav1.GetOptions{}))(w.t)
 	ref := must(json.Marshal([]metav1.OwnerReference{*metav1.NewControllerRef(owner, schema.GroupVersionKind{Group: "core.platform.ai", Version: "v1alpha1", Kind: "Task"})}))(w.t)
 	return map[string]string{
-		"tasks":           `"metadata":{"name":"new","ownerReferences":` + string(ref) + `},"spec":{"type":"ai","prompt":"p","agentRef":{"name":"child"}}`,
-		"toolcalls":       `"spec":{"taskName":"mine","toolName":"web_fetch","arguments":{"url":"https://example.com/"}}`,
-		"executionevents": `"metadata":{},"taskName":"mine","type":"ModelMessage"`,
-		"tasks/events":    `"metadata":{},"taskName":"mine","type":"ModelMessage"`,
-		"tasks/messages":  `"spec":{"toTask":"parent","content":"c"}`,
-		"tasks/reply":     `"spec":{"text":"c","messageID":"1"}`,
-		"agents":          `"metadata":{"name":"new"},"spec":{"providerRef":{"name":"mine"}}`,
-		"memoryproposals": `"metadata":{"name":"new"},"spec":{"title":"t","content":"c"}`,
+		"tasks":               `"metadata":{"name":"new","ownerReferences":` + string(ref) + `},"spec":{"type":"ai","prompt":"p","agentRef":{"name":"child"}}`,
+		"toolcalls":           `"spec":{"taskName":"mine","toolName":"web_fetch","arguments":{"url":"https://example.com/"}}`,
+		"executionevents":     `"metadata":{},"taskName":"mine","type":"ModelMessage"`,
+		"tasks/events":        `"metadata":{},"taskName":"mine","type":"ModelMessage"`,
+		"tasks/messages":      `"spec":{"toTask":"parent","content":"c"}`,
+		"tasks/connectortool": `"toolName":"find"`,
+		"tasks/reply":         `"spec":{"text":"c","messageID":"1"}`,
+		"agents":              `"metadata":{"name":"new"},"spec":{"providerRef":{"name":"mine"}}`,
+		"memoryproposals":     `"metadata":{"name":"new"},"spec":{"title":"t","content":"c"}`,
 	}
 }
 

@@ -163,6 +163,8 @@ var records = map[string]string{
 		`protocolVersion: platform.gateway.v1, eventType: text, accountId: a, contextId: a, senderId: a, text: a, createdAt: "2026-01-01T00:00:00.000000Z"}}`,
 	"gatewaydeliveries": `{apiVersion: core.platform.ai/v1alpha1, kind: GatewayDelivery, metadata: {name: a}, spec: {gatewayName: a, gatewayUid: a, idempotencyId: a, eventId: a, sessionName: a, ` +
 		`kind: final, accountId: a, contextId: a, text: a, createdAt: "2026-01-01T00:00:00.000000Z"}}`,
+	"tooleffects": `{apiVersion: core.platform.ai/v1alpha1, kind: ToolEffect, metadata: {name: a}, spec: {taskName: none, taskUID: a, tool: a, connectorProvider: a, connection: {name: a, uid: a, ` +
+		`generation: 1, grantSequence: 1}, toolDigest: a, policyDigest: a, requestDigest: a, timeoutSeconds: 30, createdAt: "2026-01-01T00:00:00.000000Z"}}`,
 	"monitormutations": `{apiVersion: core.platform.ai/v1alpha1, kind: MonitorMutation, metadata: {name: a}, spec: {monitorName: a, monitorUID: a, targetKind: issue, number: 1, operation: merge}}`,
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oauthprovider is an OAuth 2.0 provider for tests: RFC 6749 with PKCE, rotating refresh tokens, revocation (RFC 7009) and the
+// Package oauthprovider is an OAuth 2.0 provider for tests, with an API (api.go) that takes its tokens: RFC 6749 with PKCE, rotating refresh tokens, revocation (RFC 7009) and the
 // parameter iss (RFC 9207), over TLS on loopback under a public name. It is as strict as a real one: a code counts once, a refresh token
 // that was rotated revokes its family. A test may have it answer otherwise. A test gives consent with Consent, a browser at the page of
 // authorize.go.
@@ -60,6 +60,7 @@ type Provider struct {
 	exchanged map[string]int
 	refreshes map[string]string
 	callers   int
+	calls     []Call
 	hello     func()
 }
 
@@ -116,12 +117,13 @@ func (p *Provider) Transport() http.RoundTripper { return TransportTo(p.Address(
 func TransportTo(address string) http.RoundTripper {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, to string) (net.Conn, error) {
-			if to != Host+":443" {
+			if to != Host+":443" && to != APIHost+":443" {
 				return nil, fmt.Errorf("the test does not know %s", to)
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		},
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the certificate of a test has another name
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the certificate of a test has another name
 	}
 }
 
@@ -230,6 +232,10 @@ func (p *Provider) give(kind string) string {
 
 // ServeHTTP answers token and revocation requests, and shows the page of a consent.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Host == APIHost {
+		p.api(w, r)
+		return
+	}
 	code := r.PostFormValue("code")
 	p.mu.Lock()
 	p.count[r.URL.Path]++
@@ -346,7 +352,8 @@ const Secret = "provider-client"
 func Manifest(lines ...string) string {
 	return strings.Join(append([]string{
 		"apiVersion: core.platform.ai/v1alpha1", "kind: ConnectorProvider", "metadata: {name: provider, namespace: team}", "spec:",
-		"  tools:", "  - {name: find, class: read, source: HTTP, description: Finds., parameters: {type: object}, http: {url: https://api.provider.example/find}}",
+		"  tools:", "  - {name: find, class: read, source: HTTP, description: Finds., parameters: {type: object}, http: {url: https://" + APIHost + "/find}}",
+		"  - {name: note, class: write, source: HTTP, description: Notes., parameters: {type: object, properties: {text: {type: string}}}, http: {url: https://" + APIHost + "/note}}",
 		"  oauth:", "    authorizeURL: " + AuthorizeURL, "    tokenURL: " + TokenURL, "    revocationURL: " + RevokeURL, "    clientID: " + ClientID,
 		"    clientSecretRef: {name: " + Secret + ", key: secret}", "    scopes: {read: [read], write: [write]}",
 	}, lines...), "\n")

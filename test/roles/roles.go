@@ -78,7 +78,8 @@ func table() []row {
 		{read, "agents providers tools skills", "veow"},
 		{"create", "tasks memoryproposals agents", "eow"}, // the guard keeps workers to children, proposals and agents of their own
 		{"delete", "agents", "eow"},                       // the guard keeps workers to agents of their own
-		{read, "connectorproviders connections", "veop"},
+		{read, "connectorproviders", "veopw"},             // the guard keeps workers to those that their task is bound to
+		{read, "connections", "veop"},
 		{write, "connections", "op"}, // the guard keeps people to their own
 		{"create", "connectionauthorizations connections/authorize connections/complete", "p"},
 		{"get", "connectorproviders/status connections/status", "veop"},
@@ -101,6 +102,7 @@ func table() []row {
 		{"get", "tasks/recording usagemeasurements/recording", "eo"},
 		{"create", "tasks/events tasks/log tasks/result tasks/artifacts tasks/delta tasks/proxy tasks/plan tasks/messages tasks/inbox tasks/reply tasks/transactiontoken", "w"},
 		{"create", "tasks/cancel tasks/detach tasks/codehost", "eow"},
+		{"create", "tasks/connectortool", "w"},
 		{"create", "tasks/fork sessions/transcript sessions/cancel memories/disable memories/enable memories/discard memories/restore chats", "eo"},
 		{"create", "memoryproposals/review memoryproposals/apply", "ao"},
 		{"create", "memoryproposals/archive", "eao"},

@@ -78,6 +78,19 @@ func (r Reader) Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.T
 	return t, r.get(ctx, key, t)
 }
 
+// ConnectorProviders lists the ConnectorProviders of a namespace that are cached.
+func (r Reader) ConnectorProviders(ctx context.Context, namespace string) ([]v1alpha1.ConnectorProvider, error) {
+	var list v1alpha1.ConnectorProviderList
+	err := r.Cached.List(ctx, &list, client.InNamespace(namespace))
+	return list.Items, err
+}
+
+// Connection reads a Connection.
+func (r Reader) Connection(ctx context.Context, key types.NamespacedName) (*v1alpha1.Connection, error) {
+	c := &v1alpha1.Connection{}
+	return c, r.get(ctx, key, c)
+}
+
 // AgentRuntime reads an AgentRuntime.
 func (r Reader) AgentRuntime(ctx context.Context, key types.NamespacedName) (*v1alpha1.AgentRuntime, error) {
 	o := &v1alpha1.AgentRuntime{}

@@ -186,6 +186,7 @@ func (s admit) assign(t *v1alpha1.Task, res *resolved) {
 	}
 	assignRemote(t, res.remote)
 	st.AgentName, st.Provider, st.Model = res.agentName, res.providerName, res.model
+	st.ConnectionBindings = res.bindings
 	// Removed first, so that the time of the condition is the time of this attempt.
 	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionJobCreated)
 	meta.SetStatusCondition(&st.Conditions, metav1.Condition{

@@ -45,6 +45,8 @@ type resolved struct {
 	mayPark bool
 	// autonomous is set if the attempt is an iteration of an autonomous task.
 	autonomous bool
+	// bindings are the linked accounts that its tools use.
+	bindings []v1alpha1.TaskConnectionBinding
 	// left lists what was asked for and the run does not get.
 	left []string
 	// skills are those that the run loads.
@@ -101,7 +103,7 @@ func (r *resolver) resolve(ctx context.Context, t *v1alpha1.Task) (*resolved, er
 	if err != nil {
 		return nil, err
 	}
-	res.absent = p.Absent
+	res.absent, res.bindings = p.Absent, p.Bindings
 	res.mayPark, res.left, res.autonomous = p.MayPark, p.Notes, p.Autonomous
 	for _, s := range p.Skills {
 		res.skills = append(res.skills, client.ObjectKeyFromObject(s))

@@ -297,6 +297,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.TaskCodeHostCall{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_TaskCodeHostCall(ref),
 		v1alpha1.TaskCodeHostFailure{}.OpenAPIModelName():                      schema_pkg_apis_core_v1alpha1_TaskCodeHostFailure(ref),
 		v1alpha1.TaskConnectionBinding{}.OpenAPIModelName():                    schema_pkg_apis_core_v1alpha1_TaskConnectionBinding(ref),
+		v1alpha1.TaskConnectorCall{}.OpenAPIModelName():                        schema_pkg_apis_core_v1alpha1_TaskConnectorCall(ref),
+		v1alpha1.TaskConnectorFailure{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_TaskConnectorFailure(ref),
 		v1alpha1.TaskDelegation{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TaskDelegation(ref),
 		v1alpha1.TaskDelivery{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_TaskDelivery(ref),
 		v1alpha1.TaskDetachment{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_TaskDetachment(ref),
@@ -343,6 +345,11 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ToolCallSpec{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ToolCallSpec(ref),
 		v1alpha1.ToolCallStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ToolCallStatus(ref),
 		v1alpha1.ToolCallTask{}.OpenAPIModelName():                             schema_pkg_apis_core_v1alpha1_ToolCallTask(ref),
+		v1alpha1.ToolEffect{}.OpenAPIModelName():                               schema_pkg_apis_core_v1alpha1_ToolEffect(ref),
+		v1alpha1.ToolEffectConnection{}.OpenAPIModelName():                     schema_pkg_apis_core_v1alpha1_ToolEffectConnection(ref),
+		v1alpha1.ToolEffectList{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ToolEffectList(ref),
+		v1alpha1.ToolEffectSpec{}.OpenAPIModelName():                           schema_pkg_apis_core_v1alpha1_ToolEffectSpec(ref),
+		v1alpha1.ToolEffectStatus{}.OpenAPIModelName():                         schema_pkg_apis_core_v1alpha1_ToolEffectStatus(ref),
 		v1alpha1.ToolHTTP{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_ToolHTTP(ref),
 		v1alpha1.ToolList{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1alpha1_ToolList(ref),
 		v1alpha1.ToolMCP{}.OpenAPIModelName():                                  schema_pkg_apis_core_v1alpha1_ToolMCP(ref),
@@ -1914,6 +1921,13 @@ func schema_pkg_apis_core_v1alpha1_ApprovalBinding(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "tool is the Tool that the call would use; absent for a built-in tool. The approval is void once the Tool is another.",
 							Ref:         ref(v1alpha1.ApprovalTool{}.OpenAPIModelName()),
+						},
+					},
+					"effect": {
+						SchemaProps: spec.SchemaProps{
+							Description: "effect is the ToolEffect that was reserved for the call, with the account that is used; absent for a call without one.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"promptID": {
@@ -16986,6 +17000,13 @@ func schema_pkg_apis_core_v1alpha1_TaskConnectionBinding(ref common.ReferenceCal
 							Format:      "",
 						},
 					},
+					"toolDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolDigest is the SHA-256 of the definition of the tool, in hexadecimal.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"connection": {
 						SchemaProps: spec.SchemaProps{
 							Description: "connection is the name of the Connection.",
@@ -17016,6 +17037,152 @@ func schema_pkg_apis_core_v1alpha1_TaskConnectionBinding(ref common.ReferenceCal
 					},
 				},
 				Required: []string{"tool"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskConnectorCall(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskConnectorCall is a call of a tool of a ConnectorProvider. The worker of a task creates one on tasks/connectortool, and the server makes the request with the linked account of the person who asked for the task. The worker gets the answer, and no token. The call itself is not stored. A tool of class write needs an approval: its call without approvalId sends nothing and reserves a ToolEffect, for which a person is asked; with the approvalId the call is made, once.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata holds the name and the namespace of the task in an answer. In a create it is not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"toolName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolName is the tool, such as list_files.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"callId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "callId is the id that the model gave to the call.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"arguments": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "arguments is the argument object of the tool; {} if it is left out.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"approvalId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "approvalId is the approval of the call, by 64 hexadecimal digits.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"effect": {
+						SchemaProps: spec.SchemaProps{
+							Description: "effect is the name of the ToolEffect of a call of class write. The server sets it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"result": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-patch-strategy": "replace",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "result is what the tool answered. The server sets it, or failure, unless it only reserved an effect.",
+							Ref:         ref(apiextensionsv1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"replayed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replayed is set if the result is that of a request that was made before, and no further one was made.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"failure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failure says why the call has no result. The server sets it.",
+							Ref:         ref(v1alpha1.TaskConnectorFailure{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"toolName"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TaskConnectorFailure{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_TaskConnectorFailure(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TaskConnectorFailure is why a call of a tool of a ConnectorProvider has no result.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is the kind of failure.\n\nPossible enum values:\n - `\"ConsentRequired\"` means that the person who asked for the task has to connect the account, or to give a further consent.\n - `\"Denied\"` means that the task may not make the call, or that the provider does not let the account make it.\n - `\"InvalidArguments\"` means that the arguments do not satisfy the tool.\n - `\"NotFound\"` means that the provider has no such thing, or hides it from the account.\n - `\"OutcomeUnknown\"` means that the request was sent, and nobody knows whether it was carried out.\n - `\"RateLimited\"` means that the provider answers no requests for some time.\n - `\"Refused\"` means that the provider refused the call.\n - `\"Unavailable\"` means that the call was not made, or changed nothing, and may succeed later.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"ConsentRequired", "Denied", "InvalidArguments", "NotFound", "OutcomeUnknown", "RateLimited", "Refused", "Unavailable"},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what was wrong, for the model and for people.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the HTTP status of the provider's answer; absent if there was none.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"retryAfterSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retryAfterSeconds is when the provider answers again, in seconds from now. It is absent if the provider did not say.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"reason", "message"},
 			},
 		},
 	}
@@ -20893,6 +21060,344 @@ func schema_pkg_apis_core_v1alpha1_ToolCallTask(ref common.ReferenceCallback) co
 		},
 		Dependencies: []string{
 			v1alpha1.TaskRequester{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ToolEffect(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolEffect is one request that changes something elsewhere with the linked account of a person. The server reserves it before anybody is asked to approve the call, claims it once when the call was approved, and never sends it again. Only the server writes it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name is effect- and 40 hexadecimal digits, of a digest of the spec.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is done, and with what. It never changes.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ToolEffectSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is how far it got.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ToolEffectStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ToolEffectSpec{}.OpenAPIModelName(), v1alpha1.ToolEffectStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ToolEffectConnection(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolEffectConnection identifies a connection as it was when an effect was reserved.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the Connection.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid is its UID.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "generation is that of its spec.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"grantSequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "grantSequence is the consent that is relied on.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"name", "uid", "generation", "grantSequence"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ToolEffectList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolEffectList is a list of effects of tools.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the effects of tools.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ToolEffect{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ToolEffect{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ToolEffectSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolEffectSpec is what is done, and with what.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"taskName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskName is the task whose run makes the call.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "taskUID is the UID of the task.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempt is the attempt of the task that reserved it.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"callId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "callId is the id that the model gave to the call.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tool": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tool is the name of the tool.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"connectorProvider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "connectorProvider is the ConnectorProvider that declares the tool.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"connection": {
+						SchemaProps: spec.SchemaProps{
+							Description: "connection is the account that is used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ToolEffectConnection{}.OpenAPIModelName()),
+						},
+					},
+					"toolDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "toolDigest is the SHA-256 of the definition of the tool, in hexadecimal.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"policyDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "policyDigest is the SHA-256 of how the credential is sent, in hexadecimal.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"requestDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requestDigest is the SHA-256 of the arguments as canonical JSON, in hexadecimal.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"timeoutSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeoutSeconds is how long the request may take, and how long a claim is held.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"createdAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createdAt is when it was reserved.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"taskName", "taskUID", "tool", "connectorProvider", "connection", "toolDigest", "policyDigest", "requestDigest", "timeoutSeconds", "createdAt"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ToolEffectConnection{}.OpenAPIModelName(), metav1.MicroTime{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_core_v1alpha1_ToolEffectStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ToolEffectStatus is how far an effect got.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is where the effect is.\n\nPossible enum values:\n - `\"Failed\"` means that the provider refused the request, or that it was not sent and will not be.\n - `\"InFlight\"` means that it was claimed: the request is being sent.\n - `\"OutcomeUnknown\"` means that the request may have been carried out.\n - `\"Pending\"` means that nothing was sent.\n - `\"Succeeded\"` means that the provider answered with success.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Failed", "InFlight", "OutcomeUnknown", "Pending", "Succeeded"},
+						},
+					},
+					"approvalId": {
+						SchemaProps: spec.SchemaProps{
+							Description: "approvalId is the approval that was spent on it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attempts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempts is how often it was claimed. A claim that is handed back, because nothing was sent, is counted, too.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"leaseOwner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "leaseOwner is the server that sends the request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"leaseExpiresAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "leaseExpiresAt is when that has to be over.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"responseStatus": {
+						SchemaProps: spec.SchemaProps{
+							Description: "responseStatus is the HTTP status of the answer; 0 without one.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"responseDigest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "responseDigest is the SHA-256 of what the tool returned, in hexadecimal.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"responseBytes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "responseBytes is its length. What is at most 256 KiB long is kept with the task, and returned again instead of a second request.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says why it failed, or why its outcome is unknown.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"updatedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "updatedAt is when the state last changed.",
+							Ref:         ref(metav1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			metav1.MicroTime{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
@@ -129,18 +128,12 @@ func (g *grant) revocable() bool { return g != nil && g.Client.RevocationURL != 
 
 // linked writes a committed grant into the status of its connection.
 func (h *Hub) linked(c *v1alpha1.Connection, g *grant, p *v1alpha1.ConnectorProvider) {
-	now := metav1.NewTime(h.o.Clock.Now())
+	now := h.o.Clock.Now()
 	s := &c.Status
-	s.GrantedScopes, s.GrantSequence, s.LinkedAt, s.LastRefreshTime, s.ExpiresAt = g.Granted, g.Sequence, &now, nil, nil
-	if !g.Expires.IsZero() {
-		s.ExpiresAt = &metav1.Time{Time: g.Expires}
-	}
+	s.GrantSequence, s.LinkedAt, s.LastRefreshTime = g.Sequence, new(metav1.NewTime(now)), nil
 	s.Consent = &v1alpha1.ConnectionConsent{ProviderUID: g.ProviderUID, AuthorityDigest: g.Authority}
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConsentCommitted, Message: "the account is connected",
-		ObservedGeneration: c.Generation, LastTransitionTime: now,
-	})
-	connector.Settle(c, p, now.Time)
+	honour(c, g, now)
+	connector.Settle(c, p, now)
 }
 
 // failure returns an error of the custody of a connection as the API answers it.

@@ -1,8 +1,9 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package connection links people's own accounts: it asks a person's consent at a ConnectorProvider, keeps the tokens, and gives them back.
-// It is the only part of the platform that has tokens of people in hand, and they leave it only for the provider that gave them.
+// Package connection links people's own accounts: it asks a person's consent at a ConnectorProvider, keeps the tokens, refreshes them, and
+// gives them back. Refresh tokens never leave it but for the provider that gave them. Access tokens leave it by Use, for a call of a tool
+// of that provider.
 //
 // # The way of a consent
 //
@@ -23,6 +24,21 @@
 // A committed grant has a sequence that never repeats. The grants before it are kept until the person disconnects, at most 16, because
 // providers revoke all grants of a person with one of them; then (release.go) all of them are revoked at the provider, as far as it lets
 // us, and the row becomes a tombstone, so that nothing that was still going on can write tokens afterwards.
+//
+// # The use of an account
+//
+// Use (use.go) gives out the access token of a connection if the connection, its provider as it is now, and the grant in custody belong
+// together. A token that ends within a minute is refreshed first (renew.go). Providers replace the refresh token when it is used, and take
+// it for stolen when it comes again: then they revoke everything. So one refresh at a time is going on for a connection, whatever becomes
+// of the callers who wait for it. What the provider answered is written before anybody gets it, together with the status (settle.go). Only
+// one process has the store open, so nobody else sends the token. If the answer cannot be written, it is kept in memory, and no request is
+// made until it is written. What came meanwhile wins: after another consent the new tokens are kept, to be revoked with the other earlier
+// grants, and after a disconnection they are revoked at once.
+//
+// Only an answer of class oauth.Revoked removes the tokens; the person connects again. Any other failure keeps them. The access token is
+// used while it lives, and calls fail with a RefreshError after that. The same refresh token is sent again after a pause (pause.go), also
+// if the answer was lost: if the provider had replaced the token, it says so now, and the connection is revoked once. Nothing is sent for a
+// connection that is revoked.
 package connection
 
 import (
@@ -94,6 +110,7 @@ type Hub struct {
 	base   string
 	client *oauth.Client
 	counts *metrics
+	uses   *uses
 }
 
 // New returns the connections of a server.
@@ -111,7 +128,9 @@ func New(o Options) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hub{o: o, vault: vault{o.Custody}, base: strings.TrimRight(o.Base, "/"), client: oauth.New(oauth.Options{Transport: o.Transport, Clock: o.Clock}), counts: counts}, nil
+	h := &Hub{o: o, vault: vault{o.Custody}, base: strings.TrimRight(o.Base, "/"), client: oauth.New(oauth.Options{Transport: o.Transport, Clock: o.Clock}), counts: counts}
+	h.uses = newUses(h)
+	return h, nil
 }
 
 // Disabled is the error of everything that needs connectors on a server without them.

@@ -96,10 +96,15 @@ func asked(c *v1alpha1.Connection, p *v1alpha1.ConnectorProvider) ask {
 	return ask{
 		Owner: connector.SubjectDigest(c.Spec.Subject.Issuer, c.Spec.Subject.Subject), Provider: p.Name, ProviderUID: p.UID, Authority: connector.AuthorityDigest(p),
 		Mode: c.Spec.Mode, Scopes: connector.Required(p, c.Spec.Mode),
-		Client: client{
-			ID: p.Spec.OAuth.ClientID, Secret: p.Spec.OAuth.ClientSecretRef, Authentication: p.Spec.OAuth.ClientAuthentication,
-			TokenURL: p.Spec.OAuth.TokenURL, RevocationURL: p.Spec.OAuth.RevocationURL,
-		},
+		Client: clientOf(p),
+	}
+}
+
+// clientOf returns the client of a provider as it is.
+func clientOf(p *v1alpha1.ConnectorProvider) client {
+	return client{
+		ID: p.Spec.OAuth.ClientID, Secret: p.Spec.OAuth.ClientSecretRef, Authentication: p.Spec.OAuth.ClientAuthentication,
+		TokenURL: p.Spec.OAuth.TokenURL, RevocationURL: p.Spec.OAuth.RevocationURL,
 	}
 }
 

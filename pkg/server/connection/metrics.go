@@ -17,9 +17,19 @@ const (
 	released     = "released"
 )
 
+// What becomes of refreshes.
+const (
+	refreshed = "refreshed"
+	revoked   = "revoked"
+	expired   = "expired"
+	failed    = "failed"
+	unknown   = "unknown"
+	discarded = "discarded"
+)
+
 // metrics count. They name no person, connection or provider.
 type metrics struct {
-	consents, revocations *prometheus.CounterVec
+	consents, revocations, refreshes *prometheus.CounterVec
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
@@ -30,8 +40,14 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}, []string{"outcome"})); err != nil {
 		return nil, err
 	}
-	m.revocations, err = metric.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
+	if m.revocations, err = metric.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "platform_connections", Name: "revocations_total", Help: "Grants that were given back when people disconnected, by outcome: revoked, failed.",
+	}, []string{"outcome"})); err != nil {
+		return nil, err
+	}
+	m.refreshes, err = metric.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "platform_connections", Name: "refreshes_total",
+		Help: "Refreshes of access tokens, by outcome: refreshed; revoked (the provider does not honour the grant any longer); expired (there was nothing to refresh with); failed; unknown (sent, and not answered); discarded (the person disconnected meanwhile).",
 	}, []string{"outcome"}))
 	return m, err
 }

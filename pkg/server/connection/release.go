@@ -34,6 +34,9 @@ func (h *Hub) Release(ctx context.Context, c *v1alpha1.Connection) error {
 	if err != nil {
 		return err
 	}
+	if err := h.uses.flush(ctx, place{c.Namespace, c.Name}, c.UID); err != nil { // so that the newest tokens are revoked
+		klog.FromContext(ctx).Error(err, "The tokens of a refresh are not written", "connection", klog.KObj(c))
+	}
 	grants, err := h.vault.close(ctx, c.UID)
 	switch {
 	case errors.Is(err, errGone):
@@ -48,6 +51,7 @@ func (h *Hub) Release(ctx context.Context, c *v1alpha1.Connection) error {
 	if err := h.vault.Bury(context.WithoutCancel(ctx), c.UID); err != nil {
 		return err
 	}
+	h.uses.forget(c.UID)
 	h.counts.consents.WithLabelValues(released).Inc()
 	return nil
 }
@@ -85,8 +89,8 @@ func (h *Hub) revoke(ctx context.Context, c *v1alpha1.Connection, grants []grant
 			klog.FromContext(ctx).Error(err, "A grant is not revoked at its provider", "connection", klog.KObj(c), "grant", g.Sequence)
 		}
 	}
-	h.counts.revocations.WithLabelValues("revoked").Add(float64(len(grants) - left))
-	h.counts.revocations.WithLabelValues("failed").Add(float64(left))
+	h.counts.revocations.WithLabelValues(revoked).Add(float64(len(grants) - left))
+	h.counts.revocations.WithLabelValues(failed).Add(float64(left))
 	return nil
 }
 

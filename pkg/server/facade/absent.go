@@ -17,7 +17,6 @@ func absentRows() []rest.Row {
 	const runtime = "/internal/v2/acp/:operation"
 	var rows []rest.Row
 	for _, a := range []struct{ of, rows string }{
-		{"tools of connectors", `POST /internal/v1/tasks/:namespace/:taskName/connector-tools/:tool`},
 		{"security scans", `
 			GET /api/v1/security/repositories, POST /api/v1/security/repositories, GET ` + scan + `, PUT ` + scan + `, DELETE ` + scan + `,
 			GET ` + scan + `/threat-model, PUT ` + scan + `/threat-model, GET ` + scan + `/scans, POST ` + scan + `/scans,

@@ -17,6 +17,9 @@ import (
 // maxConnection is the limit of the bodies of these rows, in bytes.
 const maxConnection = 4 << 10
 
+// maxConnectorCall is the limit of the body of a call of a tool, in bytes.
+const maxConnectorCall = 1 << 20
+
 // connectorRows returns the rows of accounts that people link. Providers send people back to a door of the server, which is no row.
 func connectorRows() []rest.Row {
 	const (
@@ -53,7 +56,23 @@ func connectorRows() []rest.Row {
 				Completion string `json:"completion"`
 			}{}},
 		},
+		{
+			Method: post, Path: "/internal/v1/tasks/:namespace/:taskName/connector-tools/:tool", Native: one("create", "tasks/:taskName/connectortool"),
+			Answer: rest.Answer{Errors: []int{http.StatusBadGateway}, Fields: rest.Fields("effect: effect", "result: result", "replayed: replayed = false", "failure: failure")},
+			Body: &rest.Body{Max: maxConnectorCall, Kind: "TaskConnectorCall", Edit: ofTool, Members: struct {
+				CallID     string          `json:"callId"`
+				Arguments  json.RawMessage `json:"arguments"`
+				ApprovalID string          `json:"approvalId"`
+			}{}},
+		},
 	}
+}
+
+// ofTool writes the name of the tool, which is in the path.
+func ofTool(params map[string]string, object map[string]json.RawMessage) error {
+	name, err := json.Marshal(params["tool"])
+	object["toolName"] = name
+	return err
 }
 
 // ofProvider writes the name of a provider as a reference.

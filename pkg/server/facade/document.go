@@ -36,7 +36,7 @@ func kinds() map[string]string {
 	all := map[string]string{
 		"secrets": "Secret", "selfsubjectreviews": "SelfSubjectReview",
 		"approvals/decision": "Approval", "memoryproposals/apply": "Memory", "chats/config": "ChatConfig", "sessions/events": "ExecutionEventPage", "get sessions/events/counts": "ExecutionEventCounts",
-		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/recording": "TaskRecording", "usagemeasurements/recording": "RequestRecording", "tasks/fork": "TaskFork", "repositorymonitors/runs": "MonitorRun", "repositorymonitors/commands": "MonitorCommand", "gatewaydeliveries/retry": "GatewayDelivery", "connections/authorize": "ConnectionAuthorization", "connections/complete": "ConnectionCompletion",
+		"tasks/result": "TaskResult", "tasks/artifacts": "TaskArtifactList", "tasks/plan": "TaskPlan", "tasks/trace": "TaskTrace", "tasks/recording": "TaskRecording", "usagemeasurements/recording": "RequestRecording", "tasks/fork": "TaskFork", "repositorymonitors/runs": "MonitorRun", "repositorymonitors/commands": "MonitorCommand", "gatewaydeliveries/retry": "GatewayDelivery", "connections/authorize": "ConnectionAuthorization", "connections/complete": "ConnectionCompletion", "tasks/connectortool": "TaskConnectorCall",
 		"get tasks/events": "ExecutionEventPage", "get tasks/events/counts": "ExecutionEventCounts", "create tasks/events": "ExecutionEvent", "tasks/inbox": "TaskInbox",
 	}
 	for _, o := range v1alpha1.KnownTypes() {

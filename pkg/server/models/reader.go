@@ -137,6 +137,16 @@ func (*reader) Tool(context.Context, types.NamespacedName) (*v1alpha1.Tool, erro
 	return nil, errNotNeeded
 }
 
+// ConnectorProviders are not needed to find a model.
+func (*reader) ConnectorProviders(context.Context, string) ([]v1alpha1.ConnectorProvider, error) {
+	return nil, errNotNeeded
+}
+
+// Connection is not needed to find a model.
+func (*reader) Connection(context.Context, types.NamespacedName) (*v1alpha1.Connection, error) {
+	return nil, errNotNeeded
+}
+
 // AgentRuntime is not needed to find a model.
 func (*reader) AgentRuntime(context.Context, types.NamespacedName) (*v1alpha1.AgentRuntime, error) {
 	return nil, errNotNeeded

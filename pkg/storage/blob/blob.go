@@ -1,8 +1,8 @@
 // Copyright The Platform Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package blob stores what tasks produce besides events: a result, a log, files, and the calls of tools that they made. It stores bytes by the
-// UID of their owner and does not decide who may read and write them.
+// Package blob stores what tasks produce besides events: a result, a log, files, the calls of tools that they made, and what calls were
+// answered. It stores bytes by the UID of their owner and does not decide who may read and write them.
 //
 // Keys, with numbers big-endian so that keys sort by them:
 //
@@ -11,6 +11,8 @@
 //	b uid 0 l offset(8)         -> up to 256 KiB of the log
 //	b uid 0 c id                -> a call of a tool
 //	b uid 0 d                   -> bytes(8) of the calls that are kept
+//	b uid 0 a id                -> what a call of a tool was answered
+//	b uid 0 e                   -> bytes(8) of the answers that are kept
 //	b uid 0 n                   -> held(8) namespace: bytes of the owner that count in the total of the namespace
 //	n namespace                 -> held(8): bytes held by all owners of a namespace; absent for 0
 //
@@ -38,17 +40,19 @@ import (
 )
 
 const (
-	space         owned.Space = 'b'
-	spaceHeld                 = 'n'
-	kindFile                  = 'f'
-	kindPiece                 = 'g'
-	kindLog                   = 'l'
-	kindCall                  = 'c'
-	kindCallBytes             = 'd'
-	kindHeld                  = 'n'
-	pieceSize                 = 256 << 10
-	readSize                  = 1 << 20
-	headerSize                = 16
+	space           owned.Space = 'b'
+	spaceHeld                   = 'n'
+	kindFile                    = 'f'
+	kindPiece                   = 'g'
+	kindLog                     = 'l'
+	kindCall                    = 'c'
+	kindCallBytes               = 'd'
+	kindAnswer                  = 'a'
+	kindAnswerBytes             = 'e'
+	kindHeld                    = 'n'
+	pieceSize                   = 256 << 10
+	readSize                    = 1 << 20
+	headerSize                  = 16
 )
 
 // ErrName refuses an owner or a file name that cannot be part of a key: an
@@ -76,7 +80,7 @@ type File struct {
 	CreatedAt time.Time
 }
 
-// Store stores blobs in an engine. The files, the log and the calls of an owner share one lock and one total.
+// Store stores blobs in an engine. The files, the log, the calls and the answers of an owner share one lock and one total.
 type Store struct {
 	engine engine.Engine
 	limits Limits

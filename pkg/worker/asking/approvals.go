@@ -144,7 +144,7 @@ func (a *Approvals) request(ctx context.Context, r agentloop.ApprovalRequest) (i
 	a.asked++ // only whose turn it is does this
 	c := a.Call(r.Tool)
 	c.Attempt, c.Request = a.Attempt, a.asked
-	c.ID, c.Arguments, c.ArgsDigest = r.CallID, []byte(a.Scrub(string(r.Arguments))), r.ArgsDigest
+	c.ID, c.Arguments, c.ArgsDigest, c.Effect = r.CallID, []byte(a.Scrub(string(r.Arguments))), r.ArgsDigest, r.Effect
 	c.Action, c.RiskSummary, c.Severity, c.Timeout = r.Action, risk, r.Severity, a.Timeout
 	e, id, err := c.Event()
 	if err != nil {

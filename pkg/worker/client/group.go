@@ -43,6 +43,11 @@ func (g Group) Skills(namespace string) Resource[v1alpha1.Skill, *v1alpha1.Skill
 	return Resource[v1alpha1.Skill, *v1alpha1.Skill]{g.client, "skills", namespace}
 }
 
+// ConnectorProviders returns the connector providers of a namespace.
+func (g Group) ConnectorProviders(namespace string) Resource[v1alpha1.ConnectorProvider, *v1alpha1.ConnectorProvider] {
+	return Resource[v1alpha1.ConnectorProvider, *v1alpha1.ConnectorProvider]{g.client, "connectorproviders", namespace}
+}
+
 // Tools returns the tools of a namespace.
 func (g Group) Tools(namespace string) Resource[v1alpha1.Tool, *v1alpha1.Tool] {
 	return Resource[v1alpha1.Tool, *v1alpha1.Tool]{g.client, "tools", namespace}

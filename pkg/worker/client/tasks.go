@@ -32,6 +32,13 @@ func (r Tasks) AppendEvent(ctx context.Context, task string, e *v1alpha1.Executi
 	return r.request(http.MethodPost).Name(task).SubResource("events").SetHeader("Prefer", minimal).Body(e).Do(ctx).Error()
 }
 
+// CallConnector has the server carry out a call of a tool of a ConnectorProvider.
+func (r Tasks) CallConnector(ctx context.Context, task string, c *v1alpha1.TaskConnectorCall) (*v1alpha1.TaskConnectorCall, error) {
+	var answer v1alpha1.TaskConnectorCall
+	err := r.request(http.MethodPost).Name(task).SubResource("connectortool").Body(c).Do(ctx).Into(&answer)
+	return &answer, err
+}
+
 // AppendEvents appends events to the stream of a task in one commit.
 func (r Tasks) AppendEvents(ctx context.Context, task string, l *v1alpha1.ExecutionEventList) error {
 	return r.request(http.MethodPost).Name(task).SubResource("events").SetHeader("Prefer", minimal).Body(l).Do(ctx).Error()

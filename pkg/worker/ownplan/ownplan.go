@@ -82,6 +82,32 @@ func (r reader) Tool(ctx context.Context, key types.NamespacedName) (*v1alpha1.T
 	return r.API.CoreV1alpha1().Tools(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 }
 
+// ConnectorProviders returns those whose tools the task is bound to.
+func (r reader) ConnectorProviders(ctx context.Context, namespace string) ([]v1alpha1.ConnectorProvider, error) {
+	var all []v1alpha1.ConnectorProvider
+	read := map[string]bool{}
+	for _, b := range r.Task.Status.ConnectionBindings {
+		if read[b.ConnectorProvider] {
+			continue
+		}
+		read[b.ConnectorProvider] = true
+		p, err := r.API.CoreV1alpha1().ConnectorProviders(namespace).Get(ctx, b.ConnectorProvider, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, err
+		default:
+			all = append(all, *p)
+		}
+	}
+	return all, nil
+}
+
+// Connection is read by no run: the controller has bound the tools to it.
+func (reader) Connection(_ context.Context, key types.NamespacedName) (*v1alpha1.Connection, error) {
+	return nil, apierrors.NewNotFound(v1alpha1.Resource("connections"), key.Name)
+}
+
 // AgentRuntime is read by no run: what it needs of its runtime was given to it.
 func (reader) AgentRuntime(_ context.Context, key types.NamespacedName) (*v1alpha1.AgentRuntime, error) {
 	return nil, apierrors.NewNotFound(v1alpha1.Resource("agentruntimes"), key.Name)

@@ -16,6 +16,7 @@ import (
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/runner"
+	"github.com/platform-ai/platform/pkg/worker/tool/connector"
 	"github.com/platform-ai/platform/pkg/worker/tool/custom"
 	"github.com/platform-ai/platform/pkg/worker/tool/mcp"
 	"github.com/platform-ai/platform/pkg/worker/toolkit"
@@ -82,6 +83,9 @@ func (r run) tool(ctx context.Context, use plan.Tool, given toolkit.Given) (tool
 			return mcp.Open(ctx, use.Name, &o.Spec, mcp.Options{Credential: credential, Hosts: hosts, Traceparent: trace, Guard: guard})
 		}
 		return custom.New(use.Name, o.Spec, custom.Options{Credential: credential, Hosts: hosts, Traceparent: trace, Guard: guard})
+	}
+	if c := use.Connector; c != nil {
+		return connector.New(c.Tool, given)
 	}
 	t, ok := tools.Find(use.Name)
 	if !ok {

@@ -28,7 +28,7 @@ func TestConsent(t *testing.T) {
 	ann := w.person("user-ann")
 
 	catalogue := ann.Get("/api/v1/connectors").Want(t, http.StatusOK)
-	want := `{"items":[{"name":"provider","namespace":"team","displayName":"provider","ready":true,"scopes":{"read":["read"],"write":["write"]},"tools":[{"name":"find","class":"read"}]}]}`
+	want := `{"items":[{"name":"provider","namespace":"team","displayName":"provider","ready":true,"scopes":{"read":["read"],"write":["write"]},"tools":[{"name":"find","class":"read"},{"name":"note","class":"write"}]}]}`
 	if d := cmp.Diff(want, strings.TrimSpace(catalogue.Body)); d != "" {
 		t.Errorf("catalogue (-want +got):\n%s", d)
 	}

@@ -50,6 +50,7 @@ func TestKubectlCreatesEveryKind(t *testing.T) {
 		"MonitorMutation":   `"metadata":{"name":"made"},"spec":{"monitorName":"m","monitorUID":"u","targetKind":"issue","number":1,"operation":"merge"}`,
 		"MonitorRun":        `"metadata":{"name":"made"},"spec":{"monitorName":"m","monitorUID":"u","trigger":"request"}`,
 		"MonitorWorkAction": `"metadata":{"name":"made"},"spec":{"monitorName":"m","monitorUID":"u","targetKind":"issue","number":1,"desiredAction":"plan","attempt":1}`,
+		"ToolEffect":        `"metadata":{"name":"made"},"spec":{"taskName":"none","taskUID":"u","tool":"t","connectorProvider":"p","connection":{"name":"c","uid":"u","generation":1,"grantSequence":1},"toolDigest":"d","policyDigest":"d","requestDigest":"d","timeoutSeconds":30,"createdAt":"2026-01-01T00:00:00.000000Z"}`,
 	} {
 		objects[kind] = fmt.Sprintf(`{"apiVersion":%q,"kind":%q,%s}`, v1alpha1.SchemeGroupVersion.String(), kind, content)
 	}

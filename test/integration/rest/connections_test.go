@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
-	typed "github.com/platform-ai/platform/pkg/generated/clientset/versioned/typed/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/connector"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/test/kit"
 	"github.com/platform-ai/platform/test/kit/host"
@@ -46,8 +46,13 @@ func (a *accounts) configure(o *standalone.Options) {
 }
 
 // connections calls the operations about accounts as a person, with two providers for a second page.
-func (r *replay) connections(a *accounts, c typed.CoreV1alpha1Interface, k kubernetes.Interface) {
+func (r *replay) connections(a *accounts, s *standalone.Server) {
 	r.t.Helper()
+	c, k := s.Core(r.t), s.Kubernetes(r.t)
+	kit.Must[*rbacv1.RoleBinding](r.t)(k.RbacV1().RoleBindings("default").Create(r.t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "people"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "platform-editor"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: external.GroupOIDC}},
+	}, metav1.CreateOptions{}))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: oauthprovider.Secret}, StringData: map[string]string{"secret": oauthprovider.ClientSecret}}
 	kit.Must[*corev1.Secret](r.t)(k.CoreV1().Secrets("default").Create(r.t.Context(), secret, metav1.CreateOptions{}))
 	provider := &v1alpha1.ConnectorProvider{}
@@ -81,7 +86,28 @@ func (r *replay) connections(a *accounts, c typed.CoreV1alpha1Interface, k kuber
 	r.call(person, http.MethodGet, "/api/v1/connectors", "")
 	r.call(person, http.MethodGet, all, "")
 	r.call(person, http.MethodGet, one, "")
+	r.tool(s, person, begun.Connection.Name)
 	r.call(person, http.MethodDelete, one, "")
+}
+
+// tool calls a tool with the account of a person, as the run of a task that the person has asked for.
+func (r *replay) tool(s *standalone.Server, person *standalone.Client, connection string) {
+	r.t.Helper()
+	ctx, c := r.t.Context(), s.Core(r.t)
+	person.Post("/api/v1/tasks", `{"name":"finds","type":"ai","prompt":"Go.","ai":{"tools":["find"]}}`).Want(r.t, http.StatusCreated)
+	task := kit.Must[*v1alpha1.Task](r.t)(c.Tasks("default").Get(ctx, "finds", metav1.GetOptions{}))
+	worker := r.nobody.With("Authorization", "Bearer "+s.WorkerToken(r.t, "default", task.Name, task.UID))
+	task = kit.Must[*v1alpha1.Task](r.t)(c.Tasks("default").Get(ctx, "finds", metav1.GetOptions{}))
+	live := kit.Must[*v1alpha1.Connection](r.t)(c.Connections("default").Get(ctx, connection, metav1.GetOptions{}))
+	provider := kit.Must[*v1alpha1.ConnectorProvider](r.t)(c.ConnectorProviders("default").Get(ctx, live.Spec.ProviderRef.Name, metav1.GetOptions{}))
+	task.Status.ConnectionBindings = []v1alpha1.TaskConnectionBinding{{
+		Tool: "find", ConnectorProvider: provider.Name, ToolDigest: connector.ToolDigest(connector.HTTPTool(provider, "find")),
+		Connection: live.Name, ConnectionUID: live.UID, GrantSequence: live.Status.GrantSequence, AuthorityDigest: live.Status.Consent.AuthorityDigest,
+	}}
+	kit.Must[*v1alpha1.Task](r.t)(c.Tasks("default").UpdateStatus(ctx, task, metav1.UpdateOptions{}))
+	if got := r.call(worker, http.MethodPost, "/internal/v1/tasks/default/finds/connector-tools/find", `{"arguments":{"q":"x"}}`); !strings.Contains(got.Body, `"q":"x"`) {
+		r.t.Errorf("find: %s", got.Body)
+	}
 }
 
 // consent has a browser give consent and come back, and returns the token that completes it.

@@ -258,7 +258,7 @@ func TestRESTDocumentIsTrue(t *testing.T) {
 
 	r.monitors(client)
 	r.gateways(client, s.Kubernetes(t))
-	r.connections(people, client, s.Kubernetes(t))
+	r.connections(people, s)
 
 	// Chats and sessions.
 	post("/api/v1/chat", `{"message":"hello","sessionId":"talk"}`)

@@ -29,8 +29,8 @@ func (s *Server) PublishRun(t testing.TB, namespace, task string) {
 	kit.Must[*v1alpha1.Task](t)(api.UpdateStatus(t.Context(), o, metav1.UpdateOptions{}))
 }
 
-// workerToken gives a task a run, and returns the token of its worker, made as the controller makes it.
-func (s *Server) workerToken(t testing.TB, namespace, task string, uid types.UID) string {
+// WorkerToken gives a task a run, and returns the token of its worker, made as the controller makes it.
+func (s *Server) WorkerToken(t testing.TB, namespace, task string, uid types.UID) string {
 	t.Helper()
 	const account = "platform-ai-worker"
 	s.ServiceAccount(t, namespace, account, "platform-worker")
@@ -43,14 +43,14 @@ func (s *Server) workerToken(t testing.TB, namespace, task string, uid types.UID
 // Worker gives a task a run, and returns the client of its worker.
 func (s *Server) Worker(t testing.TB, namespace, task string, uid types.UID) kubernetes.Interface {
 	t.Helper()
-	c := s.With(s.workerToken(t, namespace, task, uid))
+	c := s.With(s.WorkerToken(t, namespace, task, uid))
 	return kit.Must[*kubernetes.Clientset](t)(kubernetes.NewForConfig(c))
 }
 
 // RESTWorker gives a task a run, and returns the REST client of its worker.
 func (s *Server) RESTWorker(t testing.TB, task *v1alpha1.Task) *Client {
 	t.Helper()
-	return s.Stranger(t).With("Authorization", "Bearer "+s.workerToken(t, "default", task.Name, task.UID))
+	return s.Stranger(t).With("Authorization", "Bearer "+s.WorkerToken(t, "default", task.Name, task.UID))
 }
 
 // RESTTask makes a task natively, and returns the REST client of its worker.

@@ -141,6 +141,9 @@ type ApprovalBinding struct {
 	// +optional
 	// +k8s:optional
 	Tool *ApprovalTool `json:"tool,omitempty"`
+	// effect is the ToolEffect that was reserved for the call, with the account that is used; absent for a call without one.
+	// +optional
+	Effect string `json:"effect,omitempty"`
 	// promptID is the prompt at the runtime.
 	// +optional
 	PromptID string `json:"promptID,omitempty"`

@@ -74,11 +74,11 @@ func KnownTypes() []runtime.Object {
 		&GatewayClass{}, &GatewayClassList{}, &Gateway{}, &GatewayList{}, &GatewayBinding{}, &GatewayBindingList{},
 		&GatewayIdentity{}, &GatewayIdentityList{}, &GatewayEvent{}, &GatewayEventList{}, &GatewayDelivery{}, &GatewayDeliveryList{},
 		&GatewayProbe{}, &GatewayRecordQuery{},
-		&ConnectorProvider{}, &ConnectorProviderList{}, &Connection{}, &ConnectionList{}, &ConnectionAuthorization{}, &ConnectionCompletion{},
+		&ConnectorProvider{}, &ConnectorProviderList{}, &Connection{}, &ConnectionList{}, &ConnectionAuthorization{}, &ConnectionCompletion{}, &ToolEffect{}, &ToolEffectList{},
 		&RepositoryMonitor{}, &RepositoryMonitorList{}, &MonitorRunRequest{}, &MonitorCommandRequest{}, &MonitorCodeHostCall{},
 		&MonitorRun{}, &MonitorRunList{}, &MonitorItem{}, &MonitorItemList{}, &MonitorCommand{}, &MonitorCommandList{},
 		&MonitorWorkAction{}, &MonitorWorkActionList{}, &MonitorMutation{}, &MonitorMutationList{},
-		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{}, &TaskMessage{}, &TaskReply{}, &TaskInbox{}, &TaskCodeHostCall{}, &TaskCallList{}, &TaskRecording{}, &RequestRecording{},
+		&TaskCancellation{}, &TaskDetachment{}, &TaskFork{}, &TaskTrace{}, &TaskResult{}, &TaskArtifactList{}, &TaskPlan{}, &TaskMessage{}, &TaskReply{}, &TaskInbox{}, &TaskCodeHostCall{}, &TaskConnectorCall{}, &TaskCallList{}, &TaskRecording{}, &RequestRecording{},
 	}
 }
 

@@ -558,6 +558,9 @@ type TaskConnectionBinding struct {
 	// connectorProvider is the name of the ConnectorProvider.
 	// +optional
 	ConnectorProvider string `json:"connectorProvider,omitempty"`
+	// toolDigest is the SHA-256 of the definition of the tool, in hexadecimal.
+	// +optional
+	ToolDigest string `json:"toolDigest,omitempty"`
 	// connection is the name of the Connection.
 	// +optional
 	Connection string `json:"connection,omitempty"`

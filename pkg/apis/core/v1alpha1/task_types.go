@@ -67,6 +67,7 @@ const (
 // +genclient:method=GetInbox,verb=get,subresource=inbox,result=TaskInbox
 // +genclient:method=ReadInbox,verb=create,subresource=inbox,input=TaskInbox,result=TaskInbox
 // +genclient:method=CallCodeHost,verb=create,subresource=codehost,input=TaskCodeHostCall,result=TaskCodeHostCall
+// +genclient:method=CallConnector,verb=create,subresource=connectortool,input=TaskConnectorCall,result=TaskConnectorCall
 // +genclient:method=GetRecording,verb=get,subresource=recording,result=TaskRecording
 // +genclient:method=GetCalls,verb=get,subresource=calls,result=TaskCallList
 // +genclient:method=GetTrace,verb=get,subresource=trace,result=TaskTrace

@@ -1354,6 +1354,16 @@ func (in TaskConnectionBinding) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskConnectorCall) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskConnectorCall"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TaskConnectorFailure) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.TaskConnectorFailure"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TaskDelegation) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.TaskDelegation"
 }
@@ -1581,6 +1591,31 @@ func (in ToolCallStatus) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ToolCallTask) OpenAPIModelName() string {
 	return "ai.platform.core.v1alpha1.ToolCallTask"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ToolEffect) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ToolEffect"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ToolEffectConnection) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ToolEffectConnection"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ToolEffectList) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ToolEffectList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ToolEffectSpec) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ToolEffectSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ToolEffectStatus) OpenAPIModelName() string {
+	return "ai.platform.core.v1alpha1.ToolEffectStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

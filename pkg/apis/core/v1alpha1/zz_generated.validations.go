@@ -780,6 +780,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
 			}
 		})
+	// type TaskConnectorCall
+	scheme.AddValidationFunc(
+		(*TaskConnectorCall)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/":
+				return Validate_TaskConnectorCall(
+					ctx, op, nil, /* fldPath */
+					obj.(*TaskConnectorCall),
+					safe.Cast[*TaskConnectorCall](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type TaskDetachment
 	scheme.AddValidationFunc(
 		(*TaskDetachment)(nil),
@@ -940,6 +955,21 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 					ctx, op, nil, /* fldPath */
 					obj.(*ToolCall),
 					safe.Cast[*ToolCall](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
+	// type ToolEffect
+	scheme.AddValidationFunc(
+		(*ToolEffect)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_ToolEffect(
+					ctx, op, nil, /* fldPath */
+					obj.(*ToolEffect),
+					safe.Cast[*ToolEffect](oldObj))
 			}
 			return field.ErrorList{
 				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
@@ -24472,6 +24502,235 @@ func Validate_TaskCodeHostFailureReason(
 	return errs
 }
 
+// Validate_TaskConnectorCall validates an instance of TaskConnectorCall according
+// to declarative validation rules in the API schema.
+func Validate_TaskConnectorCall(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskConnectorCall) (errs field.ErrorList) {
+	{ // field TaskConnectorCall.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskConnectorCall) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskConnectorCall.ToolName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskConnectorCall) *string {
+				return &oldObj.ToolName
+			})
+		errs = append(errs, fn(fldPath.Child("toolName"), &obj.ToolName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskConnectorCall.CallID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskConnectorCall) *string {
+				return &oldObj.CallID
+			})
+		errs = append(errs, fn(fldPath.Child("callId"), &obj.CallID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskConnectorCall.ApprovalID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskConnectorCall) *string {
+				return &oldObj.ApprovalID
+			})
+		errs = append(errs, fn(fldPath.Child("approvalId"), &obj.ApprovalID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskConnectorCall.Effect
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskConnectorCall) *string {
+				return &oldObj.Effect
+			})
+		errs = append(errs, fn(fldPath.Child("effect"), &obj.Effect, oldVal, oldObj != nil)...)
+	}
+
+	{ // field TaskConnectorCall.Failure
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskConnectorFailure,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskConnectorFailure(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskConnectorCall) *TaskConnectorFailure {
+				return oldObj.Failure
+			})
+		errs = append(errs, fn(fldPath.Child("failure"), obj.Failure, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_TaskConnectorFailure validates an instance of TaskConnectorFailure according
+// to declarative validation rules in the API schema.
+func Validate_TaskConnectorFailure(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskConnectorFailure) (errs field.ErrorList) {
+	{ // field TaskConnectorFailure.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *TaskConnectorFailureReason,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_TaskConnectorFailureReason(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *TaskConnectorFailure) *TaskConnectorFailureReason {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForTaskConnectorFailureReason = sets.New(ConnectorConsentRequired, ConnectorDenied, ConnectorInvalidArguments, ConnectorNotFound, ConnectorOutcomeUnknown, ConnectorRateLimited, ConnectorRefused, ConnectorUnavailable)
+
+// Validate_TaskConnectorFailureReason validates an instance of TaskConnectorFailureReason according
+// to declarative validation rules in the API schema.
+func Validate_TaskConnectorFailureReason(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *TaskConnectorFailureReason) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForTaskConnectorFailureReason, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
 // Validate_TaskDelegation validates an instance of TaskDelegation according
 // to declarative validation rules in the API schema.
 func Validate_TaskDelegation(
@@ -28175,6 +28434,329 @@ func Validate_ToolCallTask(
 				return &oldObj.Type
 			})
 		errs = append(errs, fn(fldPath.Child("type"), &obj.Type, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_ToolEffect validates an instance of ToolEffect according
+// to declarative validation rules in the API schema.
+func Validate_ToolEffect(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ToolEffect) (errs field.ErrorList) {
+	{ // field ToolEffect.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolEffect) *v1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolEffect.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ToolEffectSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ToolEffectSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolEffect) *ToolEffectSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolEffect.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ToolEffectStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ToolEffectStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolEffect) *ToolEffectStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+// Validate_ToolEffectSpec validates an instance of ToolEffectSpec according
+// to declarative validation rules in the API schema.
+func Validate_ToolEffectSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ToolEffectSpec) (errs field.ErrorList) {
+	{ // field ToolEffectSpec.TaskName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolEffectSpec) *string {
+				return &oldObj.TaskName
+			})
+		errs = append(errs, fn(fldPath.Child("taskName"), &obj.TaskName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolEffectSpec.CallID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolEffectSpec) *string {
+				return &oldObj.CallID
+			})
+		errs = append(errs, fn(fldPath.Child("callId"), &obj.CallID, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolEffectSpec.Tool
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolEffectSpec) *string {
+				return &oldObj.Tool
+			})
+		errs = append(errs, fn(fldPath.Child("tool"), &obj.Tool, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolEffectSpec.ConnectorProvider
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 63); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolEffectSpec) *string {
+				return &oldObj.ConnectorProvider
+			})
+		errs = append(errs, fn(fldPath.Child("connectorProvider"), &obj.ConnectorProvider, oldVal, oldObj != nil)...)
+	}
+
+	return errs
+}
+
+var symbolsForToolEffectState = sets.New(ToolEffectFailed, ToolEffectInFlight, ToolEffectOutcomeUnknown, ToolEffectPending, ToolEffectSucceeded)
+
+// Validate_ToolEffectState validates an instance of ToolEffectState according
+// to declarative validation rules in the API schema.
+func Validate_ToolEffectState(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ToolEffectState) (errs field.ErrorList) {
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForToolEffectState, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	return errs
+}
+
+// Validate_ToolEffectStatus validates an instance of ToolEffectStatus according
+// to declarative validation rules in the API schema.
+func Validate_ToolEffectStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *ToolEffectStatus) (errs field.ErrorList) {
+	{ // field ToolEffectStatus.State
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *ToolEffectState,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_ToolEffectState(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolEffectStatus) *ToolEffectState {
+				return &oldObj.State
+			})
+		errs = append(errs, fn(fldPath.Child("state"), &obj.State, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolEffectStatus.LeaseOwner
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolEffectStatus) *string {
+				return &oldObj.LeaseOwner
+			})
+		errs = append(errs, fn(fldPath.Child("leaseOwner"), &obj.LeaseOwner, oldVal, oldObj != nil)...)
+	}
+
+	{ // field ToolEffectStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *ToolEffectStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
 	}
 
 	return errs

@@ -194,6 +194,8 @@ func structMembers(of any) object {
 			kind = "boolean"
 		case reflect.Int32, reflect.Int64, reflect.Int:
 			kind = "integer"
+		case reflect.Slice: // of the bytes of any object
+			kind = "object"
 		}
 		out[strings.Split(f.Tag.Get("json"), ",")[0]] = object{"type": kind}
 	}

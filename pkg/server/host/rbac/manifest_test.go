@@ -33,7 +33,7 @@ func TestEachSubresourceIsGranted(t *testing.T) {
 		granted[g.Resource] = true
 	}
 	for _, path := range []string{
-		"tasks/events", "tasks/stream", "tasks/trace", "tasks/calls", "tasks/recording", "tasks/log", "tasks/result", "tasks/delta", "tasks/proxy", "tasks/artifacts", "tasks/cancel", "tasks/detach", "tasks/fork", "tasks/plan", "tasks/messages", "tasks/inbox", "tasks/reply", "tasks/codehost", "tasks/transactiontoken",
+		"tasks/events", "tasks/stream", "tasks/trace", "tasks/calls", "tasks/recording", "tasks/log", "tasks/result", "tasks/delta", "tasks/proxy", "tasks/artifacts", "tasks/cancel", "tasks/detach", "tasks/fork", "tasks/plan", "tasks/messages", "tasks/inbox", "tasks/reply", "tasks/codehost", "tasks/connectortool", "tasks/transactiontoken",
 		"sessions/events", "sessions/stream", "sessions/transcript", "sessions/turn", "sessions/cancel", "skills/content", "approvals/decision", "chats/config", "usagemeasurements/recording",
 		"memories/disable", "memories/enable", "memories/discard", "memories/restore", "memoryproposals/review", "memoryproposals/apply", "memoryproposals/archive",
 		"repositorymonitors/runs", "repositorymonitors/commands", "codehostdeliveries/replay", "gatewayevents/replay", "gatewaydeliveries/retry", "gatewaydeliveries/abandon", "connections/authorize", "connections/complete",

@@ -36,6 +36,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/taskquery"
 	"github.com/platform-ai/platform/pkg/server/registry/core/tool"
 	"github.com/platform-ai/platform/pkg/server/registry/core/toolcall"
+	"github.com/platform-ai/platform/pkg/server/registry/core/tooleffect"
 	"github.com/platform-ai/platform/pkg/server/registry/core/usagereport"
 	"github.com/platform-ai/platform/pkg/server/registry/guard"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
@@ -92,7 +93,7 @@ func All(o Options) []resource.Resource {
 	}
 	tools := tool.Definition(st.Tools, workers.Tools())
 	agents := agent.New(agent.Options{
-		Stored: st.Agents, LocalRuns: o.LocalRuns, Tool: st.Tools.Get, Caller: workers.Caller,
+		Stored: st.Agents, LocalRuns: o.LocalRuns, Tool: st.Tools.Get, Providers: st.Connectors.Providers, Caller: workers.Caller,
 	}, workers.Agents())
 	requests := o.Requests
 	if requests == nil {
@@ -102,7 +103,7 @@ func All(o Options) []resource.Resource {
 		Ledger: o.Usage, Authorizer: o.Authorizer, Clock: o.Clock, Providers: st.Providers.List, ChangeLink: o.ChangeLink, Recordings: o.Recordings,
 	})
 	tasks := task.New(o.Options, st.Tasks, task.Resources{
-		Agent: st.Agents.Get, Tool: st.Tools.Get, Requests: requests, Claim: reports.Claim, GatewayEvent: st.Gateways.Events.Get, Reply: st.Gateways.Reply, MaxReply: gateway.MaxReplyBytes,
+		Agent: st.Agents.Get, Tool: st.Tools.Get, ConnectorProviders: st.Connectors.Providers, Connections: st.Connectors.Connections, Requests: requests, Claim: reports.Claim, GatewayEvent: st.Gateways.Events.Get, Reply: st.Gateways.Reply, MaxReply: gateway.MaxReplyBytes,
 	}, owners.Tasks(workers.Tasks()))
 	st.tasks = tasks
 	scope := func(ctx context.Context, t *v1alpha1.Task) (v1alpha1.MemoryScope, error) {
@@ -165,6 +166,7 @@ func All(o Options) []resource.Resource {
 		proposals,
 		proposals.Searches(workers.MemoryProposalSearches()),
 		approval.Definition(approval.Options{Log: o.Log, Tasks: tasks, Tool: st.Tools.Get, Clock: o.Clock, Guard: owners.Approvals(workers.Approvals())}),
+		tooleffect.Definition(tooleffect.Kind{Stored: st.Effects, Clock: o.Clock, Task: st.Tasks.Get}),
 		taskquery.Definition(taskquery.Options{
 			Tasks: tasks, Authorizer: o.Authorizer, Clock: o.Clock, Summary: task.Summary, Sees: owners.Sees,
 		}),

@@ -192,7 +192,7 @@ func may(caller, path, verb, of string) bool {
 	}
 	family := own == of || own == "mine" && of == "child"
 	switch {
-	case verb == "create" && slices.Contains([]string{"tasks/result", "tasks/log", "tasks/artifacts", "tasks/delta", "tasks/proxy", "tasks/codehost", "tasks/fork", "tasks/plan", "tasks/messages", "tasks/inbox", "tasks/reply"}, path):
+	case verb == "create" && slices.Contains([]string{"tasks/result", "tasks/log", "tasks/artifacts", "tasks/delta", "tasks/proxy", "tasks/codehost", "tasks/connectortool", "tasks/fork", "tasks/plan", "tasks/messages", "tasks/inbox", "tasks/reply"}, path):
 		return own == of
 	case path == "tasks/inbox", path == "tasks/proxy":
 		return own == of && verb == "get"
@@ -368,6 +368,7 @@ var elsewhere = map[string]string{
 	"gatewayevents":            "TestMatrix of test/identity: closed to workers",
 	"gatewaydeliveries":        "TestMatrix of test/identity: closed to workers",
 	"gatewayrecordqueries":     "TestMatrix of test/identity: answered and not stored",
+	"tooleffects":              "TestMatrix of test/identity: closed to workers",
 }
 
 // For all resources, subresources and verbs, also those that are added later, every caller is refused with 403, or

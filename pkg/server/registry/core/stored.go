@@ -35,6 +35,8 @@ type Stored struct {
 	Monitors   repositorymonitor.Stored
 	Gateways   gateway.Stored
 	Connectors connection.Stored
+	// Effects are the requests that calls of tools of connectors make, and that change something elsewhere.
+	Effects *resource.Stored[*v1alpha1.ToolEffect]
 
 	tasks *task.Resource
 }
@@ -60,6 +62,7 @@ func NewStored() *Stored {
 		Monitors:   repositorymonitor.NewStored(),
 		Gateways:   gateway.NewStored(),
 		Connectors: connection.NewStored(),
+		Effects:    resource.NewStored[*v1alpha1.ToolEffect](v1alpha1.Resource("tooleffects")),
 	}
 }
 

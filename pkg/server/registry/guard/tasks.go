@@ -50,7 +50,7 @@ func taskAccess(_ context.Context, s *scope, a resource.Access, t *v1alpha1.Task
 			return nil
 		}
 	case "status", "trace", "stream":
-	case "proxy", "codehost":
+	case "proxy", "codehost", "connectortool":
 		return mine(own)
 	case "delta":
 		return deltaAccess(s, a, t)

@@ -66,7 +66,7 @@ func readable(a resource.Access, subresources ...string) error {
 
 // used lists the objects of other kinds that a run reads.
 type used struct {
-	agent, providers, tools, skills map[types.NamespacedName]bool
+	agent, providers, tools, skills, connectors map[types.NamespacedName]bool
 	// kinds holds, by namespace, the provider type for a run that uses the only provider of that type.
 	kinds map[string]v1alpha1.ProviderType
 }
@@ -75,7 +75,7 @@ type used struct {
 func (s *scope) used(ctx context.Context) (*used, error) {
 	u := &used{
 		agent: map[types.NamespacedName]bool{}, providers: map[types.NamespacedName]bool{}, tools: map[types.NamespacedName]bool{},
-		skills: map[types.NamespacedName]bool{}, kinds: map[string]v1alpha1.ProviderType{},
+		skills: map[types.NamespacedName]bool{}, connectors: map[types.NamespacedName]bool{}, kinds: map[string]v1alpha1.ProviderType{},
 	}
 	t := s.task
 	var agent *v1alpha1.Agent
@@ -103,6 +103,9 @@ func (s *scope) used(ctx context.Context) (*used, error) {
 	}
 	for _, key := range uses.Tools {
 		u.tools[key] = true
+	}
+	for _, b := range t.Status.ConnectionBindings {
+		u.connectors[types.NamespacedName{Namespace: t.Namespace, Name: b.ConnectorProvider}] = true
 	}
 	for _, skill := range uses.Skills {
 		if !skill.ConfigMap {
@@ -174,6 +177,11 @@ func (w *Workers) Providers() resource.Guard[*v1alpha1.Provider] {
 // Tools is the guard of tools.
 func (w *Workers) Tools() resource.Guard[*v1alpha1.Tool] {
 	return uses(w, v1alpha1.Resource("tools"), false, []string{"status"}, func(u *used, t *v1alpha1.Tool) bool { return u.tools[nameOf(t)] })
+}
+
+// ConnectorProviders is the guard of connectorproviders, of which a run reads those that the controller has bound its tools to.
+func (w *Workers) ConnectorProviders() resource.Guard[*v1alpha1.ConnectorProvider] {
+	return uses(w, v1alpha1.Resource("connectorproviders"), false, nil, func(u *used, p *v1alpha1.ConnectorProvider) bool { return u.connectors[nameOf(p)] })
 }
 
 // CatalogTools is the guard of the catalogue of tools, which no run reads.

@@ -50,6 +50,8 @@ type Options struct {
 	Guard egress.Guard
 	// Once says that the tool is made for one call, so no connection is kept.
 	Once bool
+	// Linked, if set, makes the tool one that uses the account of a person, whose token is Credential.
+	Linked *Linked
 }
 
 // New makes a tool from a Tool object. The error names the field that is wrong.
@@ -78,13 +80,16 @@ func New(name string, spec v1alpha1.ToolSpec, o Options) (tool.Tool, error) {
 	if spec.Parameters != nil {
 		t.definition.Parameters = spec.Parameters.Raw
 	}
+	if o.Linked != nil {
+		return t.link(o)
+	}
 	if err := t.authenticate(h); err != nil {
 		return nil, err
 	}
 	o.Guard.Private = false
 	t.away = client(o.Guard, o.Once)
 	o.Guard.Private = true
-	t.client = client(o.Guard, o.Once)
+	t.client, t.single = client(o.Guard, o.Once), client(o.Guard, true)
 	return t, nil
 }
 
@@ -106,8 +111,9 @@ type httpTool struct {
 	method     string
 	headers    map[string]string
 	timeout    time.Duration
-	// client makes the requests to the origin of url, away those after a redirect to another one.
-	client, away *http.Client
+	// client makes the requests to the origin of url, away those after a redirect to another one, and single those that a person has
+	// approved: on a connection of their own, because net/http repeats what has an Idempotency-Key and got no answer on one that was kept.
+	client, away, single *http.Client
 	// traceparent is sent with each request to the configured host, if it is not empty.
 	traceparent string
 
@@ -118,6 +124,8 @@ type httpTool struct {
 	hosts egress.Hosts
 	// authHeader sends the credential as a bearer token.
 	authHeader bool
+	// linked is nil unless the credential is the token of a person's account.
+	linked *Linked
 	// authKey, if not empty, is the key under which the credential is sent in the JSON body.
 	authKey string
 }
@@ -165,6 +173,7 @@ func (t *httpTool) Call(ctx context.Context, arguments json.RawMessage) (any, er
 	if err != nil {
 		return nil, t.transportError(err, sent.Load())
 	}
+	answered(ctx, res)
 	defer func() { _ = res.Body.Close() }()
 	kind := res.Header.Get("Content-Type")
 	raw, larger, err := toolkit.ReadAtMost(res.Body, maxResponse)
@@ -204,7 +213,7 @@ func brokenOff(raw []byte, contentType string) bool {
 // watched returns a context whose requests set sent as soon as a part of one that may change something has left.
 func (t *httpTool) watched(ctx context.Context) (_ context.Context, sent *atomic.Bool) {
 	sent = &atomic.Bool{}
-	if t.method == http.MethodGet {
+	if t.method == http.MethodGet && (t.linked == nil || !t.linked.Writes) {
 		return ctx, sent // such a call is safe to repeat
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: func(string, []string) { sent.Store(true) }}), sent

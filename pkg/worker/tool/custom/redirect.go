@@ -29,14 +29,17 @@ func (t *httpTool) send(ctx context.Context, target *url.URL, body []byte) (*htt
 			return nil, err
 		}
 		client := t.client
-		if !home {
+		switch {
+		case !home:
 			client = t.away
+		case tool.ApprovalOf(ctx) != "" && t.linked == nil:
+			client = t.single
 		}
 		res, err := client.Do(req)
 		if err != nil {
 			return nil, t.ledAstray(err, home)
 		}
-		if !isRedirect(res.StatusCode) || res.Header.Get("Location") == "" {
+		if t.linked != nil || !isRedirect(res.StatusCode) || res.Header.Get("Location") == "" {
 			return res, nil
 		}
 		next, err := res.Location()

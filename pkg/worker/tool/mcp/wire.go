@@ -238,6 +238,7 @@ func (w *wire) headers(req *http.Request, call bool) {
 	w.mu.Unlock()
 	if approval != "" && call {
 		req.Header.Set("Idempotency-Key", approval)
+		req.GetBody = nil // or net/http repeats a request with this header that got no answer on a connection that was kept
 	}
 	if trace := w.server.options.Traceparent; trace != "" {
 		req.Header.Set("Traceparent", trace)

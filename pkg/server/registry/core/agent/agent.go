@@ -10,9 +10,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/connector"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/support"
@@ -28,6 +31,8 @@ type Options struct {
 	LocalRuns bool
 	// Tool reads a Tool in the context's namespace. Without it there are no warnings about unknown tool names.
 	Tool func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	// Providers is what is stored of connector providers, whose tools agents may name.
+	Providers *resource.Stored[*v1alpha1.ConnectorProvider]
 	// Caller returns the task of a worker that makes a request; nil for other callers.
 	Caller func(ctx context.Context) (*v1alpha1.Task, error)
 }
@@ -103,13 +108,20 @@ func (o Options) warnings(ctx context.Context, a, old *v1alpha1.Agent) []string 
 	return list
 }
 
-// unknown reports whether a name is neither that of a built-in tool nor that of a Tool of the namespace.
+// unknown reports whether a name is neither that of a built-in tool nor that of a Tool or of a ConnectorProvider's tool of the namespace.
 func (o Options) unknown(ctx context.Context, name string) bool {
 	if o.Tool == nil || builtin.Has(name) {
 		return false
 	}
-	_, err := o.Tool(ctx, name)
-	return apierrors.IsNotFound(err)
+	if _, err := o.Tool(ctx, name); !apierrors.IsNotFound(err) {
+		return false
+	}
+	found := false
+	err := o.Providers.Select(ctx, request.NamespaceValue(ctx), fields.Everything(), func(p *v1alpha1.ConnectorProvider) error {
+		found = found || connector.HTTPTool(p, name) != nil
+		return nil
+	})
+	return err == nil && !found
 }
 
 func provider(a *v1alpha1.Agent) string {

@@ -15,14 +15,14 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 )
 
-// catalogGuard is the guard of providers: by REST only persons see them. Workers do not.
+// catalogGuard is the guard of providers: by REST only persons see them. Workers see those whose tools their tasks use.
 type catalogGuard struct {
 	o    *Options
 	next resource.Guard[*v1alpha1.ConnectorProvider]
 }
 
 func (o *Options) catalogGuard() resource.Guard[*v1alpha1.ConnectorProvider] {
-	return &catalogGuard{o, guard.Closed[*v1alpha1.ConnectorProvider](o.Workers, "connectorproviders")}
+	return &catalogGuard{o, o.Workers.ConnectorProviders()}
 }
 
 // Held reports whether the caller is a worker, or asks by REST.

@@ -26,7 +26,7 @@ func (o *Options) providers() resource.Resource {
 		Singular:   "connectorprovider",
 		ShortNames: []string{"cprov"},
 		Categories: []string{category},
-		Roles:      resource.Roles{Readers: resource.Users(resource.Person), Writers: []resource.Role{resource.Operator}},
+		Roles:      resource.Roles{Readers: resource.Users(resource.Person, resource.Worker), Writers: []resource.Role{resource.Operator}},
 		Scopes:     &external.Scopes{Read: scopeRead},
 		Stored:     o.Stored.Providers,
 		Guard:      o.catalogGuard(),

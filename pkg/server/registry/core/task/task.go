@@ -27,11 +27,13 @@ import (
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/runspec"
 	"github.com/platform-ai/platform/pkg/server/auth/external"
+	"github.com/platform-ai/platform/pkg/server/connection"
 	"github.com/platform-ai/platform/pkg/server/hostaccess"
 	"github.com/platform-ai/platform/pkg/server/modelrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/agentrequest"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/attendance"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/cancellation"
+	"github.com/platform-ai/platform/pkg/server/registry/core/task/connectorcall"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/content"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/delegation"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/events"
@@ -49,6 +51,7 @@ import (
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/token"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/trace"
 	"github.com/platform-ai/platform/pkg/server/registry/core/task/tree"
+	"github.com/platform-ai/platform/pkg/server/registry/core/tooleffect"
 	"github.com/platform-ai/platform/pkg/server/registry/resource"
 	"github.com/platform-ai/platform/pkg/server/registry/timeline"
 	"github.com/platform-ai/platform/pkg/storage/blob"
@@ -96,6 +99,12 @@ type Options struct {
 	Transactions token.Service
 	// Secrets is a client of the server that has the Secrets.
 	Secrets kubernetes.Interface
+	// Linked gives out tokens of linked accounts, and LinkedTransport makes the requests with them. Default: one that reaches public
+	// addresses only.
+	Linked          *connection.Hub
+	LinkedTransport http.RoundTripper
+	// Effects are what tools change elsewhere with linked accounts.
+	Effects *tooleffect.Effects
 	// CodeHosts makes calls on code hosts.
 	CodeHosts *hostaccess.Access
 	// Retention removes old events of ended tasks.
@@ -109,6 +118,9 @@ type Options struct {
 type Resources struct {
 	Agent stored.Agents
 	Tool  func(ctx context.Context, name string) (*v1alpha1.Tool, error)
+	// ConnectorProviders and Connections are what is stored of them.
+	ConnectorProviders *resource.Stored[*v1alpha1.ConnectorProvider]
+	Connections        *resource.Stored[*v1alpha1.Connection]
 	// Requests decides about model requests.
 	Requests *modelrequest.Requests
 	// Claim records that a task worked on a pull request.
@@ -184,6 +196,10 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 	plans := progress.Plans{Log: o.Log, Events: r.events}
 	r.delegations = delegation.Delegations{Tasks: tasks, Agents: of.Agent, Trees: r.trees, Clock: o.Clock, Inherit: r.requesters.Inherit, TreeTasks: o.TreeTasks}
 	hosts := hostcall.New(hostcall.Options{Access: o.CodeHosts, Tasks: tasks, Agents: of.Agent, CheckTool: o.CheckTool, Claim: of.Claim, Authorizer: o.Authorizer, Loopback: o.Loopback})
+	linked := connectorcall.New(connectorcall.Options{
+		Accounts: o.Linked, Connections: of.Connections, Providers: of.ConnectorProviders, Effects: o.Effects, Log: o.Log, Verified: o.Seal.Verified,
+		CheckTool: o.CheckTool, Transport: o.LinkedTransport, Clock: o.Clock,
+	})
 	cancellations := cancellation.Cancellations{Tasks: tasks, Log: o.Log, Trees: r.trees, Clock: o.Clock}
 	v := rules{executionWorkspaces: o.ExecutionWorkspaces, local: o.LocalRuns, agent: of.Agent, tool: of.Tool, unwatched: r.attendance.Warning}
 	r.Resource = &resource.Definition[*v1alpha1.Task]{
@@ -227,6 +243,7 @@ func New(o Options, tasks stored.Tasks, of Resources, guard resource.Guard[*v1al
 			{Name: "reply", MaxBody: of.MaxReply, New: func() runtime.Object { return &v1alpha1.TaskReply{} }, Create: of.Reply, Creators: []resource.Role{resource.Worker}},
 			{Name: "inbox", New: func() runtime.Object { return &v1alpha1.TaskInbox{} }, Get: letters.Show, Create: letters.Read, Readers: resource.Users(resource.Worker), Creators: []resource.Role{resource.Worker}},
 			{Name: "codehost", MaxBody: hostcall.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskCodeHostCall{} }, Create: hosts.Create, Creators: append(resource.Writers(), resource.Worker)},
+			{Name: "connectortool", MaxBody: connectorcall.MaxBytes, New: func() runtime.Object { return &v1alpha1.TaskConnectorCall{} }, Create: linked.Create, Creators: []resource.Role{resource.Worker}},
 			{Name: "cancel", New: func() runtime.Object { return &v1alpha1.TaskCancellation{} }, Create: cancellations.Create, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "detach", New: func() runtime.Object { return &v1alpha1.TaskDetachment{} }, Create: cancellations.Detach, Creators: append(resource.Writers(), resource.Worker)},
 			{Name: "transactiontoken", MaxBody: token.MaxBytes, Methods: []string{http.MethodPost}, Connect: r.requesters.Tokens.Receive, Creators: []resource.Role{resource.Worker}},

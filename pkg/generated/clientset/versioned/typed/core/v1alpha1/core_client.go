@@ -51,6 +51,7 @@ type CoreV1alpha1Interface interface {
 	TaskQueriesGetter
 	ToolsGetter
 	ToolCallsGetter
+	ToolEffectsGetter
 	TranscriptSearchesGetter
 	UsageLinksGetter
 	UsageMeasurementsGetter
@@ -204,6 +205,10 @@ func (c *CoreV1alpha1Client) Tools(namespace string) ToolInterface {
 
 func (c *CoreV1alpha1Client) ToolCalls(namespace string) ToolCallInterface {
 	return newToolCalls(c, namespace)
+}
+
+func (c *CoreV1alpha1Client) ToolEffects(namespace string) ToolEffectInterface {
+	return newToolEffects(c, namespace)
 }
 
 func (c *CoreV1alpha1Client) TranscriptSearches(namespace string) TranscriptSearchInterface {

@@ -77,6 +77,8 @@ type ToolExpansion interface{}
 
 type ToolCallExpansion interface{}
 
+type ToolEffectExpansion interface{}
+
 type TranscriptSearchExpansion interface{}
 
 type UsageLinkExpansion interface{}

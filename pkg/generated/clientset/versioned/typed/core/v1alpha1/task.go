@@ -48,6 +48,7 @@ type TaskInterface interface {
 	GetInbox(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskInbox, error)
 	ReadInbox(ctx context.Context, taskName string, taskInbox *corev1alpha1.TaskInbox, opts v1.CreateOptions) (*corev1alpha1.TaskInbox, error)
 	CallCodeHost(ctx context.Context, taskName string, taskCodeHostCall *corev1alpha1.TaskCodeHostCall, opts v1.CreateOptions) (*corev1alpha1.TaskCodeHostCall, error)
+	CallConnector(ctx context.Context, taskName string, taskConnectorCall *corev1alpha1.TaskConnectorCall, opts v1.CreateOptions) (*corev1alpha1.TaskConnectorCall, error)
 	GetRecording(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskRecording, error)
 	GetCalls(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskCallList, error)
 	GetTrace(ctx context.Context, taskName string, options v1.GetOptions) (*corev1alpha1.TaskTrace, error)
@@ -275,6 +276,21 @@ func (c *tasks) CallCodeHost(ctx context.Context, taskName string, taskCodeHostC
 		SubResource("codehost").
 		VersionedParams(&opts, scheme.ParameterCodec).
 		Body(taskCodeHostCall).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// CallConnector takes the representation of a taskConnectorCall and creates it.  Returns the server's representation of the taskConnectorCall, and an error, if there is any.
+func (c *tasks) CallConnector(ctx context.Context, taskName string, taskConnectorCall *corev1alpha1.TaskConnectorCall, opts v1.CreateOptions) (result *corev1alpha1.TaskConnectorCall, err error) {
+	result = &corev1alpha1.TaskConnectorCall{}
+	err = c.GetClient().Post().
+		Namespace(c.GetNamespace()).
+		Resource("tasks").
+		Name(taskName).
+		SubResource("connectortool").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(taskConnectorCall).
 		Do(ctx).
 		Into(result)
 	return
