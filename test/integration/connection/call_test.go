@@ -88,7 +88,7 @@ func TestEffectIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	w := newCalls(t)
 	ann := w.person("user-ann")
-	w.linked(ann, "readWrite")
+	linked := w.linked(ann, "readWrite")
 	r := w.running(ann, "writes")
 
 	reserved := r.call("note", text, "")
@@ -135,6 +135,12 @@ func TestEffectIsMadeOnce(t *testing.T) {
 	if made != 1 || len(calls) != 1 || calls[0].Body != text || calls[0].Header.Get("Idempotency-Key") != id {
 		t.Errorf("made %d times, calls %+v", made, calls)
 	}
+	// What was done stays done, also if the person disconnects then.
+	ann.Do(http.MethodDelete, "/api/v1/connections/"+linked.Name, "").Want(t, http.StatusNoContent)
+	if again := r.call("note", text, id); !again.Replayed || string(again.Result) != string(first.Result) {
+		t.Errorf("after the disconnection: %+v %+v", again, again.Failure)
+	}
+	r.fails("note", text, "", v1alpha1.ConnectorUnavailable, "being deleted")
 	e := w.effect(reserved.Effect)
 	if s := e.Status; s.State != v1alpha1.ToolEffectSucceeded || s.ApprovalID != id || s.Attempts != 1 || s.ResponseStatus != http.StatusOK || s.ResponseBytes == 0 {
 		t.Errorf("effect: %+v", s)

@@ -96,9 +96,12 @@ func (s *Calls) Create(ctx context.Context, p stored.Parent, obj runtime.Object)
 	out := posted.DeepCopy()
 	out.ObjectMeta = metav1.ObjectMeta{Name: t.Name, Namespace: t.Namespace}
 	out.Effect, out.Result, out.Replayed, out.Failure = "", nil, false, nil
-	c, err := s.prepare(ctx, t, posted)
-	if err == nil {
-		err = s.carryOut(ctx, c, p.DryRun, out)
+	made, err := s.made(ctx, t, posted, out)
+	if !made && err == nil {
+		var c *call
+		if c, err = s.prepare(ctx, t, posted); err == nil {
+			err = s.carryOut(ctx, c, p.DryRun, out)
+		}
 	}
 	if f, is := errors.AsType[*failure](err); is {
 		out.Failure, err = &f.TaskConnectorFailure, nil

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/approval"
 	"github.com/platform-ai/platform/pkg/server/connection"
 	"github.com/platform-ai/platform/pkg/tool"
 )
@@ -75,6 +76,38 @@ func (s *Calls) spend(ctx context.Context, c *call, out *v1alpha1.TaskConnectorC
 	}
 	out.Result = &apiextensionsv1.JSON{Raw: got.result}
 	return nil
+}
+
+// made answers a call whose request was made before, whatever has become of the account since then. It reports whether that is so.
+func (s *Calls) made(ctx context.Context, t *v1alpha1.Task, posted *v1alpha1.TaskConnectorCall, out *v1alpha1.TaskConnectorCall) (bool, error) {
+	if posted.ApprovalID == "" || posted.Arguments == nil {
+		return false, nil
+	}
+	a, err := s.approval(ctx, t, posted.ApprovalID)
+	if err != nil || a == nil || a.Spec.Binding == nil || a.Spec.Binding.Effect == "" {
+		return false, err
+	}
+	e, err := s.o.Effects.Get(ctx, t.Namespace, a.Spec.Binding.Effect)
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return false, err
+	}
+	digest, err := approval.Digest(posted.Arguments.Raw)
+	spent := err == nil && e.Status.ApprovalID == a.Name && e.Status.State != v1alpha1.ToolEffectPending
+	if !spent || e.Spec.TaskUID != t.UID || e.Spec.Tool != posted.ToolName || e.Spec.RequestDigest != digest {
+		return false, nil
+	}
+	claim, err := s.o.Effects.Claim(ctx, e, a.Name)
+	if err != nil {
+		return true, err
+	}
+	if !claim.Replayed() { // it was handed back in this moment
+		return false, claim.HandBack(ctx)
+	}
+	out.Effect, out.Replayed = e.Name, true
+	return true, replay(claim.Effect(), claim.Response(), out)
 }
 
 // replay answers with what an effect came to before.
