@@ -79,7 +79,7 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 	kit.Must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("robot", v1alpha1.AgentCoordination{Autonomous: true}), create))
 	warned(t, h, "spec.coordination.autonomous: has no effect without spec.coordination.enabled", "spec.tools[1].name: ")
 	kit.Must[*v1alpha1.Agent](t)(c.Agents("default").Create(t.Context(), agent("clerk", v1alpha1.AgentCoordination{ApprovalRequiredTools: []string{"file_read", "file_raed"}}), create))
-	warned(t, h, "spec.tools[1].name: ", `spec.coordination.approvalRequiredTools[1]: no tool "file_raed" is built in or exists`)
+	warned(t, h, "spec.tools[1].name: ", `spec.coordination.approvalRequiredTools[1]: no tool "file_raed" is built in, exists`)
 	kit.Must[*v1alpha1.Tool](t)(c.Tools("default").Create(t.Context(), &v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: "remote"}, Spec: v1alpha1.ToolSpec{
 		Description: "d", MCP: &v1alpha1.ToolMCP{Path: "/other", Remote: &v1alpha1.ToolMCPRemote{URL: "https://mcp.example/mcp"}},
 	}}, create))
