@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
 	"github.com/platform-ai/platform/pkg/approval"
@@ -24,9 +25,18 @@ import (
 func (s *Server) PublishRun(t testing.TB, namespace, task string) {
 	t.Helper()
 	api := s.Core(t).Tasks(namespace)
-	o := kit.Must[*v1alpha1.Task](t)(api.Get(t.Context(), task, metav1.GetOptions{}))
-	o.Status.Phase, o.Status.JobUID = v1alpha1.TaskRunning, uuid.NewUUID()
-	kit.Must[*v1alpha1.Task](t)(api.UpdateStatus(t.Context(), o, metav1.UpdateOptions{}))
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // a controller of the server may write the status, too
+		o, err := api.Get(t.Context(), task, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		o.Status.Phase, o.Status.JobUID = v1alpha1.TaskRunning, uuid.NewUUID()
+		_, err = api.UpdateStatus(t.Context(), o, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // WorkerToken gives a task a run, and returns the token of its worker, made as the controller makes it.
