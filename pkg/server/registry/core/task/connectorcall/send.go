@@ -82,7 +82,7 @@ func (c *call) explain(err error, got custom.Answer) answer {
 		reason = v1alpha1.ConnectorOutcomeUnknown
 	}
 	f := fails(reason, "%s", of.Message)
-	f.Status = int32(got.Status) //nolint:gosec // of three digits
+	f.Status = int32(got.Status)
 	if seconds, err := strconv.ParseInt(got.RetryAfter, 10, 32); err == nil && seconds > 0 {
 		f.RetryAfterSeconds = seconds
 	}
