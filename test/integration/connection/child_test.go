@@ -35,10 +35,11 @@ import (
 )
 
 // What TestHelperServer gets from the environment: its folder, its port, the issuer of people's tokens, and either the address of the
-// provider or that of a name server, with which it reaches providers as it does outside of tests.
+// provider or that of a name server, with which it reaches providers as it does outside of tests. With the last one it has no controllers.
 const (
 	envFolder, envPort, envIssuer = "PLATFORM_TEST_FOLDER", "PLATFORM_TEST_PORT", "PLATFORM_TEST_ISSUER"
 	envProvider, envNames         = "PLATFORM_TEST_PROVIDER", "PLATFORM_TEST_NAMES"
+	envIdle                       = "PLATFORM_TEST_IDLE"
 )
 
 // TestHelperServer is a server in a process of its own, which tests can kill.
@@ -53,6 +54,12 @@ func TestHelperServer(t *testing.T) { //nolint:paralleltest // it is alone in it
 	o.Port = kit.Must[int](t)(strconv.Atoi(os.Getenv(envPort)))
 	o.Identity = identity(os.Getenv(envIssuer))
 	o.Connectors.Enabled, o.Connectors.CallbackBase = true, base
+	if os.Getenv(envIdle) != "" {
+		o.Controllers = func(ctx context.Context, _ *rest.Config) error {
+			<-ctx.Done()
+			return nil
+		}
+	}
 	if names := os.Getenv(envNames); names != "" {
 		net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "udp", names)
