@@ -16,7 +16,7 @@
 //     is refused.
 //   - The Agent's enabled tools come first, then the task's, then those that are added automatically, each name once. A
 //     built-in tool takes precedence over a Tool of the same name, and a Tool over one that a ConnectorProvider of the task's namespace
-//     declares. A name that is none of these is left out, with a note. If a Tool cannot be used, the task is refused.
+//     declares. Any other name is left out, with a note. If a Tool cannot be used, the task is refused.
 //   - If a Provider's type is not supported or its key is missing, the task is refused, even if only a fallback
 //     uses that Provider.
 package plan

@@ -96,9 +96,7 @@ func (t *serverTool) Call(ctx context.Context, arguments json.RawMessage) (any, 
 func (t *serverTool) send(ctx context.Context, arguments json.RawMessage, approval string) (*v1alpha1.TaskConnectorCall, error) {
 	call := &v1alpha1.TaskConnectorCall{ToolName: t.definition.Name, CallID: callID(ctx), Arguments: &apiextensionsv1.JSON{Raw: arguments}, ApprovalID: approval}
 	var answer *v1alpha1.TaskConnectorCall
-	sent := false
 	err := client.Repeat(ctx, t.clock, func(ctx context.Context) (err error) {
-		sent = true
 		for {
 			answer, err = t.api.CoreV1alpha1().Tasks(t.task.Namespace).CallConnector(ctx, t.task.Name, call)
 			if approval == "" || !apierrors.IsConflict(err) || !client.Sleep(ctx, t.clock, executing) {
@@ -112,7 +110,7 @@ func (t *serverTool) send(ctx context.Context, arguments json.RawMessage, approv
 		return answer, nil
 	case errors.As(err, &status) && status.Status().Code == http.StatusBadGateway:
 		return nil, t.unanswered(status.Status().Message)
-	case sent && approval != "" && !errors.As(err, &status):
+	case approval != "" && !errors.As(err, &status):
 		return nil, t.unanswered("the platform's server has not answered")
 	}
 	return nil, toolkit.Explain(ctx, err)

@@ -54,8 +54,8 @@ func (e *Effects) Run(ctx context.Context) {
 	}
 }
 
-// Reconcile ends the effects whose lease has ended, of which nobody knows the outcome, and those that were not claimed although their
-// tasks have ended.
+// Reconcile ends effects that nobody else ends. One whose lease has ended becomes OutcomeUnknown. One that is Pending becomes Failed if its
+// task has ended.
 func (e *Effects) Reconcile(ctx context.Context) error {
 	return errors.Join(e.loseAll(ctx), e.fenceAll(ctx))
 }
