@@ -54,6 +54,15 @@ func HTTPTool(p *v1alpha1.ConnectorProvider, name string) *v1alpha1.ConnectorToo
 	return nil
 }
 
+// Definition returns a tool of source HTTP as a model sees it.
+func Definition(t *v1alpha1.ConnectorTool) tool.Definition {
+	d := tool.Definition{Name: t.Name, Description: t.Description}
+	if t.Parameters != nil {
+		d.Parameters = t.Parameters.Raw
+	}
+	return d
+}
+
 // everywhere is all places that have tools.
 const everywhere = builtin.Runs | builtin.Chats | builtin.APIs | builtin.Agents
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/platform-ai/platform/pkg/apis/core/v1alpha1"
+	"github.com/platform-ai/platform/pkg/connector"
 	"github.com/platform-ai/platform/pkg/tool"
 	"github.com/platform-ai/platform/pkg/worker/client"
 	"github.com/platform-ai/platform/pkg/worker/toolkit"
@@ -37,11 +38,7 @@ func New(t *v1alpha1.ConnectorTool, g toolkit.Given) (tool.Tool, error) {
 	if g.API == nil || g.Task == nil {
 		return nil, errors.New("the run has no task")
 	}
-	d := tool.Definition{Name: t.Name, Description: t.Description}
-	if t.Parameters != nil {
-		d.Parameters = t.Parameters.Raw
-	}
-	return &serverTool{definition: d, writes: t.Class == v1alpha1.ConnectorToolWrite, api: g.API, task: g.Task, clock: g.Clock}, nil
+	return &serverTool{definition: connector.Definition(t), writes: t.Class == v1alpha1.ConnectorToolWrite, api: g.API, task: g.Task, clock: g.Clock}, nil
 }
 
 // serverTool is a tool whose calls the server carries out.

@@ -37,11 +37,7 @@ func (s *Calls) find(ctx context.Context, c *call, b *v1alpha1.TaskConnectionBin
 
 // arguments returns the arguments of a call, which satisfy the schema of the tool.
 func arguments(t *v1alpha1.ConnectorTool, posted *v1alpha1.TaskConnectorCall) (json.RawMessage, error) {
-	d := tool.Definition{Name: t.Name, Description: t.Description}
-	if t.Parameters != nil {
-		d.Parameters = t.Parameters.Raw
-	}
-	one, err := tool.NewCatalogue(tool.New[struct{}](d, nil)) // of which only the description is used
+	one, err := tool.NewCatalogue(tool.New[struct{}](connector.Definition(t), nil)) // of which only the description is used
 	if err != nil {
 		return nil, fails(v1alpha1.ConnectorDenied, "the definition of %s cannot be used: %v", t.Name, err)
 	}
